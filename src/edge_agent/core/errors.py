@@ -1,0 +1,91 @@
+"""What can go wrong, drawn.
+
+EdgeAgentError
+├── ConfigError             the deployment or the agent is wrong; says which setting and an example
+├── Refusal                 an answer to a caller: nothing was recorded (becomes problem details)
+├── ModelError              one model call failed; `kind` says how, `retryable` whether another try is worth it
+├── ToolError               a tool's failure, told to the model
+│   └── InvalidArguments    ... before it ran
+├── Drift                   the code asks for something else than what is on record
+└── Closed                  the run has its terminal record; nothing was appended
+
+Signals (BaseException, so that no handler of a tool's errors can swallow them)
+├── Suspend                 the run waits for someone; the driver lets go of it
+├── Yield                   the slice's time is used up and an effect would be next
+└── Cancelled               the run was cancelled; the terminal batch is its record
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ModelErrorKind = Literal[
+    "rate-limited", "overloaded", "unavailable", "timeout", "connection", "stalled", "truncated",
+    "bad-request", "unauthorized", "not-found", "quota", "context-overflow", "bad-answer", "refused",
+]  # fmt: skip
+
+
+class EdgeAgentError(Exception):
+    """The root of every error raised on purpose."""
+
+
+class ConfigError(EdgeAgentError):
+    """Names the setting, the fault and an example."""
+
+    def __init__(self, setting: str, fault: str, example: str) -> None:
+        super().__init__(f"{setting}: {fault}. Example: {example}")
+        self.setting, self.fault, self.example = setting, fault, example
+
+
+class Refusal(EdgeAgentError):
+    """An HTTP status with a stable code and a sentence a person can act on; `more` adds fields to the problem."""
+
+    def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.more = status, code, message, more
+
+
+class ModelError(EdgeAgentError):
+    """`retry_after` is in seconds, as the provider asked."""
+
+    def __init__(self, kind: ModelErrorKind, message: str, *, retryable: bool, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.retryable, self.retry_after = kind, message, retryable, retry_after
+
+
+class ToolError(EdgeAgentError):
+    """Raise it in a tool to tell the model what went wrong; any other exception is told by its message as well."""
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not fit the tool's schema; the message names the field."""
+
+
+class Drift(EdgeAgentError):
+    """The code asks for another record than the log holds: keys or their order changed without a version gate."""
+
+
+class Closed(EdgeAgentError):
+    """An append to a run that has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """`key` ends the wait. At `until` (ms since the epoch) the driver writes a timer there, unless someone was first."""
+
+    key: str
+    reason: Literal["answer", "retry"]
+    until: int | None = None
+
+
+class Suspend(BaseException):
+    def __init__(self, *waits: Wait) -> None:
+        super().__init__(*waits)
+        self.waits = waits
+
+
+class Yield(BaseException):
+    """Nothing was begun that is not on record."""
+
+
+class Cancelled(BaseException):
+    """Raised at a boundary and before effects."""

@@ -1,0 +1,51 @@
+"""Functions of the agent's author that are called at fixed points of a run. All may be async or plain."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from edge_agent.core.events import Terminal, ToolResult
+from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
+from edge_agent.core.model import ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """An after_model hook's verdict: the answer leaves the history and its tools never run."""
+
+    reason: str
+    reminder: str | None = None
+
+
+ErrorKind = Literal["provider", "tool", "hook", "config"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Called at the frontier only: never again for what is on record (a crash may repeat the last one).
+
+    before_model may return another request. after_model may return a Reject (at most two in a row, then the answer stands).
+    on_error may return False to end the run as failed. A raising before_model or after_model fails the run;
+    any other raising hook is a fault event and the run goes on.
+    sanitize_input(tool, arguments) and sanitize_output(tool, text) run before anything is recorded; the first must be idempotent.
+    """
+
+    on_run_start: Callable[[str], Awaitable[None] | None] | None = None
+    before_model: Callable[[ModelRequest], Awaitable[ModelRequest | None] | ModelRequest | None] | None = None
+    after_model: Callable[[AssistantMessage], Awaitable[Reject | None] | Reject | None] | None = None
+    after_tool: Callable[[ToolCall, ToolResult], Awaitable[None] | None] | None = None
+    on_error: Callable[[ErrorKind, str | None, Exception], Awaitable[bool | None] | bool | None] | None = None
+    on_run_end: Callable[[Terminal], Awaitable[None] | None] | None = None
+    sanitize_input: Callable[[str, JsonObject], JsonObject] | None = None
+    sanitize_output: Callable[[str, str], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """What the loop needs to know of an agent."""
+
+    name: str
+    instructions: str = ""
+    hooks: Hooks = Hooks()
+    strict_tools: bool = False
+    force_text_after_tool: bool = False

@@ -1,0 +1,119 @@
+"""The log of a run in memory: indexed, always in step with the durable one. `append` is the only way in."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from edge_agent.core import keys
+from edge_agent.core.errors import Closed
+from edge_agent.core.events import TERMINAL_TYPES, ModelRequested, RecordedEvent, RunCreated, ToolCalled
+from edge_agent.core.ports import By, Clock, Log, Record, Sink, StoredFile
+from edge_agent.core.usage import Amount
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A record to be: everything but what the append itself gives it. `by` None: that of the append."""
+
+    key: str
+    event: RecordedEvent
+    money: Mapping[str, Amount] = field(default_factory=dict[str, Amount])
+    by: By | None = None
+
+
+class Journal:
+    """Loaded by one select, then kept in step. Nothing is appended to a run that has ended, but the next life.
+
+    `mask` turns declared secrets in an event into a placeholder before anything sees it.
+    """
+
+    def __init__(self, log: Log, clock: Clock, sink: Sink, mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event) -> None:
+        self.log, self.clock, self.sink, self.mask = log, clock, sink, mask
+        self.records: dict[str, Record] = {}
+        self.under: dict[str, list[str]] = {}
+        self.types: dict[str, list[Record]] = {}
+        self.money: dict[str, Amount] = {}
+        self.life = 0
+        self.agent = ""
+        for record in log.load():
+            self._index(record)
+
+    def _index(self, record: Record) -> None:
+        self.records[record.key] = record
+        for scope in keys.scopes(record.key):
+            self.under.setdefault(scope, []).append(record.key)
+        self.types.setdefault(record.type, []).append(record)
+        self.money.update(record.money)
+        self.life = record.life
+        self.agent = record.agent
+
+    # -- reading
+    @property
+    def created(self) -> RunCreated:
+        return cast(RunCreated, self.records[keys.RUN].event)
+
+    @property
+    def ended(self) -> Record | None:
+        return self.records.get(keys.end(self.life))
+
+    @property
+    def spent(self) -> Amount:
+        return sum(self.money.values(), Amount())
+
+    def event(self, key: str, kind: type[E]) -> E | None:
+        """The event under `key` if there is one of that kind."""
+        record = self.records.get(key)
+        return record.event if record and isinstance(record.event, kind) else None
+
+    def open_attempts(self) -> Iterator[tuple[Record, ModelRequested]]:
+        for record in self.types.get("model.requested", ()):
+            if f"{record.key}/end" not in self.records:
+                yield record, cast(ModelRequested, record.event)
+
+    def open_calls(self) -> Iterator[tuple[str, ToolCalled]]:
+        """(key of the call, its first intent) for each call without a result."""
+        for record in self.types.get("tool.called", ()):
+            key, _, again = record.key.partition("/call")
+            if not again and f"{key}/result" not in self.records:
+                yield key, cast(ToolCalled, record.event)
+
+    # -- the one way in
+    def append(self, by: By, *drafts: Draft, files: Sequence[StoredFile] = (), new_life: bool = False) -> Record:
+        """Synchronous and atomic: store, index, tell. Returns the last record.
+
+        Raises Closed when the run has ended (unless this begins a new life)."""
+        if self.ended and not new_life:
+            raise Closed(f"the run has ended with {self.ended.type}")
+        made = self._made(by, drafts, self.life + new_life)
+        self.log.append(made, files)
+        for record in made:
+            self._index(record)
+        self.sink.recorded(made)
+        return made[-1]
+
+    def _made(self, by: By, drafts: Sequence[Draft], life: int) -> list[Record]:
+        seq, at, agent = len(self.records), self.clock.now(), self.agent
+        made: list[Record] = []
+        for number, draft in enumerate(drafts, start=1):
+            if isinstance(draft.event, RunCreated):
+                agent = draft.event.agent_name
+            made.append(
+                Record(
+                    seq=seq + number,
+                    key=draft.key,
+                    batch=seq + len(drafts),
+                    life=life,
+                    by=draft.by or by,
+                    at=at,
+                    agent=agent,
+                    event=self.mask(draft.event),
+                    money=dict(draft.money),
+                )
+            )
+        return made
+
+
+def is_terminal(record: Record) -> bool:
+    return record.type in TERMINAL_TYPES

@@ -1,0 +1,79 @@
+"""The structural keys of records. A key is written once; agent, arguments and a plan's own numbers are no part of one."""
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from edge_agent.core.canonical import canonical
+
+RUN = "run"
+VERSION = 1  # of the keys and their order: a deploy that changes either raises it and gates the change on run.created.version
+
+
+def life(number: int) -> str:
+    return f"life/{number}"
+
+
+def end(number: int) -> str:
+    return f"end/{number}"
+
+
+def cancel(number: int) -> str:
+    return f"cancel/{number}"
+
+
+def budget(kind: str, number: int) -> str:
+    return f"budget/{kind}/{number}"
+
+
+def round_(scope: str, number: int) -> str:
+    """The boundary before a round, counted from 1."""
+    return f"{scope}/r{number}"
+
+
+def attempt(asked: str, number: int) -> str:
+    """An attempt of a model call, counted from 0; also the `part` of its stream."""
+    return f"{asked}/a{number}"
+
+
+def tool_call(round_key: str, index: int) -> str:
+    return f"{round_key}/c{index}"
+
+
+def step_of(key: str) -> int | None:
+    """The number of the executed step a key lies in; None outside of steps."""
+    head = key.split("/", 1)[0]
+    return int(head[1:]) if head[:1] == "s" and head[1:].isdigit() else None
+
+
+def round_of(key: str) -> int | None:
+    parts = key.split("/")
+    return int(parts[1][1:]) if len(parts) > 1 and parts[1][:1] == "r" and parts[1][1:].isdigit() else None
+
+
+def scopes(key: str) -> Iterator[str]:
+    """a/b/c -> a, a/b"""
+    return itertools.accumulate(key.split("/")[:-1], lambda head, part: f"{head}/{part}")
+
+
+def digest(*parts: Any) -> str:
+    """A SHA-256 over the canonical JSON of the parts, in hex."""
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def call_id(run_id: str, key: str) -> str:
+    """Nine letters or digits: the strictest provider's rule (Mistral), unique in the run."""
+    number, letters = int(digest(run_id, key), 16), ""
+    for _ in range(9):
+        number, rest = divmod(number, 36)
+        letters += _ALPHABET[rest]
+    return letters
+
+
+def idempotency_key(run_id: str, key: str, arguments: Any) -> str:
+    """The same for a repeat of a call, another for every other call; never derived from the model's own id."""
+    return digest(run_id, key, arguments)[:32]

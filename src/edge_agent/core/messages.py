@@ -1,0 +1,73 @@
+"""What a model reads and writes, in no provider's dialect."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call of an answer.
+
+    `id` is ours: nine letters or digits, unique in the run (providers repeat theirs).
+    `malformed` keeps the text of arguments that were no JSON object; `arguments` is then empty, so history stays well-formed.
+    """
+
+    id: str
+    name: str
+    arguments: JsonObject
+    malformed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaquePart:
+    """A part only its provider understands (a signature, encrypted reasoning): kept as it came, sent back to that provider only."""
+
+    provider: str
+    data: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    text: str
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    opaque: tuple[OpaquePart, ...] = ()
+    role: Literal["assistant"] = "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMessage:
+    """The answer to one call, as the model sees it."""
+
+    call_id: str
+    name: str
+    text: str
+    ok: bool
+    role: Literal["tool"] = "tool"
+
+
+Message = UserMessage | AssistantMessage | ToolMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn of an earlier conversation, given with the request."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as it is described to a model; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: JsonObject

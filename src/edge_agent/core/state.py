@@ -1,0 +1,111 @@
+"""What a log folds to: the state of a run, as GET /v1/runs/{id} shows it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from edge_agent.core.events import (
+    ErrorInfo,
+    ModelAnswered,
+    QuestionAsked,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunWaiting,
+    StopReason,
+)
+from edge_agent.core.limits import Limits
+from edge_agent.core.ports import Record
+from edge_agent.core.usage import Amount, Usage
+
+Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFor:
+    """`question`: what to answer with POST /v1/runs/{id}/answers/{question_id}."""
+
+    reasons: tuple[str, ...]
+    until: int | None
+    questions: tuple[QuestionAsked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost."""
+
+    run_id: str
+    agent: str
+    status: Status
+    input: str
+    models: tuple[str, ...]
+    limits: Limits
+    rounds: int
+    usage: Usage
+    spent: Amount
+    seq: int
+    life: int
+    stop_reason: StopReason | None = None
+    text: str | None = None
+    error: ErrorInfo | None = None
+    waiting_for: WaitingFor | None = None
+    restarts: int = 0
+
+
+def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
+    """The state after the last of `records`, which begin with run.created."""
+    created = cast(RunCreated, records[0].event)
+    keys = {record.key for record in records}
+    waiting = _waiting(records, keys)
+    last = records[-1].event
+    ended = last if isinstance(last, RunCompleted | RunCancelled | RunFailed) else None
+    money = {key: amount for record in records for key, amount in record.money.items()}
+    return RunState(
+        run_id=run_id,
+        agent=records[-1].agent,
+        status=_status(records, ended is not None, waiting is not None),
+        input=created.input,
+        models=created.models,
+        limits=created.limits,
+        rounds=sum(record.type == "boundary" for record in records),
+        usage=used(records),
+        spent=sum(money.values(), Amount()),
+        seq=records[-1].seq,
+        life=records[-1].life,
+        stop_reason=ended.stop_reason if ended else None,
+        text=ended.text if ended else None,
+        error=ended.error if isinstance(ended, RunFailed) else None,
+        waiting_for=waiting,
+        restarts=restarts,
+    )
+
+
+def used(records: Sequence[Record]) -> Usage:
+    """What the answered model calls used."""
+    answers = [record.event.usage for record in records if isinstance(record.event, ModelAnswered)]
+    return Usage(
+        input=sum(usage.input for usage in answers),
+        cached=sum(usage.cached for usage in answers),
+        cache_write=sum(usage.cache_write for usage in answers),
+        output=sum(usage.output for usage in answers),
+        reasoning=sum(usage.reasoning for usage in answers),
+    )
+
+
+def _status(records: Sequence[Record], ended: bool, waiting: bool) -> Status:
+    if ended:
+        return cast(Status, records[-1].type.removeprefix("run."))
+    if waiting:
+        return "waiting"
+    return "queued" if len(records) == 1 else "running"
+
+
+def _waiting(records: Sequence[Record], keys: set[str]) -> WaitingFor | None:
+    """Waiting is what the last run.waiting names, as long as none of its keys has come; never a flag."""
+    last = next((record.event for record in reversed(records) if isinstance(record.event, RunWaiting)), None)
+    if last is None or any(key in keys for key in last.keys) or f"end/{records[-1].life}" in keys:
+        return None
+    asked = {f"{r.key}/answer": r.event for r in records if isinstance(r.event, QuestionAsked)}
+    questions = tuple(asked[key] for key in last.keys if key in asked)
+    return WaitingFor(reasons=last.reasons, until=last.until, questions=questions)

@@ -1,0 +1,91 @@
+"""What a tool is to the loop, and what a tool gets to see of its run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from edge_agent.core.events import OnUnknown
+from edge_agent.core.messages import JsonObject, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFile:
+    """A binary result of a tool; becomes a file of the run."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What came of a call that ran to its end. `ok` False: the tool itself says that it failed."""
+
+    text: str
+    ok: bool = True
+    structured: JsonObject | None = None
+    files: tuple[ToolFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """The first parameter of a tool that asks for it.
+
+    idempotency_key: equal for a repeat of this call, different for every other: send it along with every write.
+    progress(done, total, message): shown to whoever watches, never stored.
+    secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
+    """
+
+    run_id: str
+    call_id: str
+    step: int
+    idempotency_key: str
+    metadata: JsonObject = field(default_factory=dict[str, object])
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    report: Callable[[float, float | None, str | None], None] = field(default=lambda done, total, message: None, repr=False)
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        self.report(done, total, message)
+
+    def secret(self, name: str) -> str:
+        return self.secrets[name]
+
+
+class Tool(Protocol):
+    """One tool. `timeout` is in seconds. `safe_to_repeat`: read-only or idempotent, so a lost call may run again."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+    @property
+    def server(self) -> str | None: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def safe_to_repeat(self) -> bool: ...
+    @property
+    def on_unknown(self) -> OnUnknown: ...
+
+    def check(self, arguments: JsonObject) -> None:
+        """Raises InvalidArguments naming the field. Does nothing else, and may be called any number of times."""
+        ...
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        """Runs once. Any exception is told to the model by its message. May be cancelled at any await."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools of one run."""
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Take in what remote servers offer now. Never raises; returns a sentence for each server that could not be reached.
+        Called before a new round only, so a walk through recorded rounds connects to nothing."""
+        ...
+
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """In declared order. Must not change between two calls of refresh."""
+        ...
+
+    def find(self, name: str) -> Tool | None: ...
