@@ -1,0 +1,1 @@
+"""Set-up, local serving and checks of this repository; nothing in here reaches the Worker."""

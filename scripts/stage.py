@@ -1,0 +1,57 @@
+"""Copy what the Worker is made of to build/worker: the `[build]` command of wrangler.toml.
+
+wrangler uploads every Python file under the folder of `main`, and nothing outside it. Files are copied over
+and strays deleted one by one, rather than the folder made anew, so that a reload never sees it half empty.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# The console client runs on CPython only and brings packages the Worker does not have.
+LEFT_OUT = {Path("edge_agent/cli")}
+KEPT_SUFFIXES = {".py", ".md", ".json", ".txt"}
+
+
+def main() -> None:
+    stage(Path.cwd(), Path.cwd() / "build" / "worker")
+
+
+def stage(root: Path, target: Path) -> None:
+    """Make `target` hold exactly the Worker's files of the checkout `root`."""
+    wanted = dict(_sources(root / "src", Path()))
+    wanted |= dict(_sources(root / "durable_objects", Path("durable_objects")))
+    if not wanted:
+        sys.exit(f"nothing to stage: {root / 'src'} holds no Python file")
+    for place, source in wanted.items():
+        _copy_if_changed(source, target / place)
+    for path in sorted(target.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.relative_to(target) not in wanted:
+            path.unlink()
+
+
+def _sources(folder: Path, prefix: Path) -> Iterator[tuple[Path, Path]]:
+    for path in folder.rglob("*"):
+        place = path.relative_to(folder)
+        if path.suffix not in KEPT_SUFFIXES or not path.is_file():
+            continue
+        if any(left_out in place.parents for left_out in LEFT_OUT):
+            continue
+        yield prefix / place, path
+
+
+def _copy_if_changed(source: Path, target: Path) -> None:
+    if target.is_file() and target.read_bytes() == source.read_bytes():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+if __name__ == "__main__":
+    main()
