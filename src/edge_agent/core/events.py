@@ -187,13 +187,15 @@ class ModelAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
-    """`error`: how it failed; `lost` after a restart, `run-ended` in the terminal batch. `retry_at`: ms since the epoch."""
+    """`error`: how it failed; `lost` after a restart, `run-ended` in the terminal batch. `usage`: estimated; a lost one costs its reserve.
+    `retry_at`: ms since the epoch."""
 
     stage: Stage
     attempt: int
     error: ModelErrorKind | Literal["lost", "cancelled", "run-ended"]
     message: str
     retryable: bool
+    usage: Usage
     retry_at: int | None = None
     type: Literal["model.failed"] = "model.failed"
 
@@ -285,6 +287,7 @@ class QuestionAsked:
 
     question_id: str
     purpose: Literal["unknown-outcome"]
+    cause: UnknownCause
     question: str
     expires_at: int
     type: Literal["question.asked"] = "question.asked"

@@ -47,5 +47,4 @@ class AgentSpec:
     name: str
     instructions: str = ""
     hooks: Hooks = Hooks()
-    strict_tools: bool = False
     force_text_after_tool: bool = False

@@ -55,13 +55,17 @@ class Log(Protocol):
         """All or nothing, synchronous. Raises ValueError for a record that exceeds the row limit, and for a seq or key that is taken."""
         ...
 
-    def file(self, name: str) -> StoredFile | None: ...
-
-    def counter(self, name: str) -> int:
-        """A number beside the log (restarts); 0 when never set."""
+    async def durable(self) -> None:
+        """Returns when every append so far has reached the disk."""
         ...
 
-    def set_counter(self, name: str, value: int) -> None: ...
+    def file(self, name: str) -> StoredFile | None: ...
+
+    def meta(self, name: str) -> str | None:
+        """A word beside the log (restarts, fingerprint of the request): no record, not exported."""
+        ...
+
+    def set_meta(self, name: str, value: str) -> None: ...
 
 
 class Sink(Protocol):
@@ -84,10 +88,3 @@ class Alarm(Protocol):
     """The one wake-up of the object. `set` replaces what was set; synchronous, durable with the writes of the same block."""
 
     def set(self, at: int) -> None: ...
-    def at(self) -> int | None:
-        """When it will ring; None while it rings or when none is set."""
-        ...
-
-    async def durable(self) -> None:
-        """Returns when every write so far has reached the disk."""
-        ...

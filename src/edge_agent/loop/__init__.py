@@ -1,0 +1,1 @@
+"""The loop: ordinary async code over ports. Imports nothing but the core."""

@@ -1,0 +1,135 @@
+"""The log of one run in SQL tables."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from edge_agent.core.events import RecordedEvent
+from edge_agent.core.long_strings import cut, restore
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Record, StoredFile
+from edge_agent.core.usage import Amount
+from edge_agent.storage.sql import Sql, Value
+
+ROW_LIMIT = 2_000_000  # bytes in one row or value on the platform; local workerd does not enforce it
+CHUNK = 1_000_000  # bytes of a file in one row
+
+TABLES = (
+    """create table if not exists log(seq integer primary key, key text not null unique, type text not null, batch integer not null,
+    life integer not null, by text not null, at integer not null, agent text not null, money text not null, data text not null, cut text not null)""",
+    "create table if not exists file(name text primary key, media_type text not null)",
+    "create table if not exists file_chunk(name text not null, number integer not null, content blob not null, primary key(name, number))",
+    "create table if not exists meta(name text primary key, value text not null)",
+)
+
+
+class Codec(Protocol):
+    """How events become JSON: edge_agent.wire.codec."""
+
+    def encode(self, event: RecordedEvent) -> JsonObject: ...
+    def decode(self, kind: str, data: JsonObject) -> RecordedEvent: ...
+    def encode_money(self, money: dict[str, Amount]) -> JsonObject: ...
+    def decode_money(self, data: JsonObject) -> dict[str, Amount]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    values: tuple[Value, ...]
+    whole_strings: dict[str, str]
+
+
+class SqlLog:
+    """Tables are made by the first append, so that asking for an unknown run leaves nothing behind."""
+
+    def __init__(self, sql: Sql, codec: Codec) -> None:
+        self._sql, self._codec = sql, codec
+
+    def exists(self) -> bool:
+        return bool(self._sql.run("select 1 from sqlite_master where type = 'table' and name = 'log'"))
+
+    def load(self) -> list[Record]:
+        if not self.exists():
+            return []
+        rows = self._sql.run("select seq, key, type, batch, life, by, at, agent, money, data, cut from log order by seq")
+        return [self._record(cast(tuple[Any, ...], row)) for row in rows]
+
+    def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:
+        rows = [self._row(record) for record in records]
+        self._sql.transaction(lambda: self._write(rows, files))
+
+    async def durable(self) -> None:
+        await self._sql.durable()
+
+    def file(self, name: str) -> StoredFile | None:
+        found = self._sql.run("select media_type from file where name = ?", name)
+        if not found:
+            return None
+        chunks = self._sql.run("select content from file_chunk where name = ? order by number", name)
+        content = b"".join(cast(bytes, chunk) for (chunk,) in chunks)
+        return StoredFile(name=name, media_type=cast(str, found[0][0]), content=content)
+
+    def meta(self, name: str) -> str | None:
+        if not self.exists():
+            return None
+        found = self._sql.run("select value from meta where name = ?", name)
+        return cast(str, found[0][0]) if found else None
+
+    def set_meta(self, name: str, value: str) -> None:
+        self._sql.run("insert or replace into meta(name, value) values(?, ?)", name, value)
+
+    # -- rows
+    def _write(self, rows: Sequence[_Row], files: Sequence[StoredFile]) -> None:
+        if not self.exists():
+            for table in TABLES:
+                self._sql.run(table)
+        for file in files:
+            self._write_file(file)
+        for row in rows:
+            for name, text in row.whole_strings.items():
+                content = text.encode("utf-8", "surrogatepass")
+                self._write_file(StoredFile(name=name, media_type="text/plain; charset=utf-8", content=content))
+            self._sql.run("insert into log values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row.values)
+
+    def _write_file(self, file: StoredFile) -> None:
+        self._sql.run("insert or replace into file(name, media_type) values(?, ?)", file.name, file.media_type)
+        self._sql.run("delete from file_chunk where name = ?", file.name)
+        for number, start in enumerate(range(0, len(file.content), CHUNK)):
+            content = file.content[start : start + CHUNK]
+            self._sql.run("insert into file_chunk(name, number, content) values(?, ?, ?)", file.name, number, content)
+
+    def _row(self, record: Record) -> _Row:
+        data, references, whole = cut(self._codec.encode(record.event))
+        money, text, where = _json(self._codec.encode_money(record.money)), _json(data), _json(references)
+        size = sum(len(part.encode("utf-8", "surrogatepass")) for part in (money, text, where, record.key))
+        if size > ROW_LIMIT:
+            raise ValueError(f"the record {record.key} ({record.type}) has {size} bytes; a row may have {ROW_LIMIT}")
+        head = (record.seq, record.key, record.type, record.batch, record.life, record.by, record.at, record.agent)
+        return _Row((*head, money, text, where), whole)
+
+    def _record(self, row: tuple[Any, ...]) -> Record:
+        seq, key, kind, batch, life, by, at, agent, money, text, where = row
+        data = json.loads(text)
+        if where != "[]":
+            restore(data, json.loads(where), self._whole_string)
+        return Record(
+            seq=int(seq),
+            key=key,
+            batch=int(batch),
+            life=int(life),
+            by=by,
+            at=int(at),
+            agent=agent,
+            event=self._codec.decode(kind, data),
+            money=self._codec.decode_money(json.loads(money)),
+        )
+
+    def _whole_string(self, name: str) -> str:
+        file = self.file(name)
+        if file is None:
+            raise ValueError(f"the file {name} of a long string is missing")
+        return file.content.decode("utf-8", "surrogatepass")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

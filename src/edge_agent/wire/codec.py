@@ -1,0 +1,82 @@
+"""Events and records as JSON, both ways."""
+
+import json
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import TypeAdapter
+
+from edge_agent.core.events import PassingEvent, RecordedEvent
+from edge_agent.core.long_strings import cut
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Record
+from edge_agent.core.usage import Amount
+
+_CLASSES = {cls.__dataclass_fields__["type"].default: cls for cls in (*get_args(RecordedEvent), *get_args(PassingEvent))}
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_CLASSES[kind])
+
+
+def encode(event: RecordedEvent | PassingEvent) -> JsonObject:
+    """The event's own fields, without its type; fields that are None are left out."""
+    data = _adapter(event.type).dump_python(event, mode="json", exclude_none=True)
+    del data["type"]
+    return data
+
+
+def decode(kind: str, data: JsonObject) -> RecordedEvent:
+    """Raises KeyError for an unknown type, pydantic.ValidationError for a wrong shape."""
+    return _adapter(kind).validate_python({**data, "type": kind})
+
+
+def encode_money(money: dict[str, Amount]) -> JsonObject:
+    return {key: {name: value for name, value in _amount(amount).items() if value} for key, amount in money.items()}
+
+
+def decode_money(data: JsonObject) -> dict[str, Amount]:
+    return {key: Amount(**amount) for key, amount in data.items()}
+
+
+def _amount(amount: Amount) -> JsonObject:
+    return {
+        "input": amount.input,
+        "output": amount.output,
+        "reasoning": amount.reasoning,
+        "tool_calls": amount.tool_calls,
+        "usd": amount.usd,
+    }
+
+
+def timestamp(at: int) -> str:
+    """ISO 8601 UTC with milliseconds, from ms since the epoch."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def recorded_json(record: Record, run_id: str) -> str:
+    """A recorded event as clients see it. Long strings are cut; `cut` says where, and which file holds each whole."""
+    data, references, _ = cut(encode(record.event))
+    envelope: JsonObject = {
+        "seq": record.seq,
+        "type": record.type,
+        "run_id": run_id,
+        "at": timestamp(record.at),
+        "agent": record.agent,
+        "key": record.key,
+        "batch": record.batch,
+        "life": record.life,
+        **data,
+    }
+    if record.money:
+        envelope["money"] = encode_money(record.money)
+    if references:
+        envelope["cut"] = references
+    return json.dumps(envelope, separators=(",", ":"), ensure_ascii=False)
+
+
+def passing_json(event: PassingEvent, run_id: str, at: int, agent: str) -> str:
+    envelope = {"type": event.type, "run_id": run_id, "at": timestamp(at), "agent": agent, **encode(event)}
+    return json.dumps(envelope, separators=(",", ":"), ensure_ascii=False)
