@@ -1,7 +1,9 @@
-"""Copy what the Worker is made of to build/worker: the `[build]` command of wrangler.toml.
+"""Copy what the Worker is made of to one folder: the `[build]` command of wrangler.toml.
 
 wrangler uploads every Python file under the folder of `main`, and nothing outside it. Files are copied over
 and strays deleted one by one, rather than the folder made anew, so that a reload never sees it half empty.
+
+    python3 scripts/stage.py [TARGET]        (default: build/worker)
 """
 
 from __future__ import annotations
@@ -11,21 +13,22 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+
 # The console client runs on CPython only and brings packages the Worker does not have.
 LEFT_OUT = {Path("edge_agent/cli")}
 KEPT_SUFFIXES = {".py", ".md", ".json", ".txt"}
 
 
 def main() -> None:
-    stage(Path.cwd(), Path.cwd() / "build" / "worker")
+    """Stage the checkout this script lies in."""
+    stage(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "worker")
 
 
-def stage(root: Path, target: Path) -> None:
-    """Make `target` hold exactly the Worker's files of the checkout `root`."""
-    wanted = dict(_sources(root / "src", Path()))
-    wanted |= dict(_sources(root / "durable_objects", Path("durable_objects")))
-    if not wanted:
-        sys.exit(f"nothing to stage: {root / 'src'} holds no Python file")
+def stage(target: Path) -> None:
+    """Make `target` hold exactly the Worker's files."""
+    wanted = dict(_sources(ROOT / "src", Path()))
+    wanted |= dict(_sources(ROOT / "durable_objects", Path("durable_objects")))
     for place, source in wanted.items():
         _copy_if_changed(source, target / place)
     for path in sorted(target.rglob("*"), reverse=True):
@@ -37,6 +40,7 @@ def stage(root: Path, target: Path) -> None:
 
 
 def _sources(folder: Path, prefix: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each file the Worker needs as (its place in the target, where it lies)."""
     for path in folder.rglob("*"):
         place = path.relative_to(folder)
         if path.suffix not in KEPT_SUFFIXES or not path.is_file():

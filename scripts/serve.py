@@ -1,0 +1,236 @@
+"""Serve the Worker in the real runtime: `wrangler dev`, started, watched, killed and stopped.
+
+For `make dev` and for the tests:
+
+    with serve(state=tmp_path, variables={"EDGE_AGENT_TOKEN": "t"}) as server:
+        httpx2.get(f"{server.url}/healthz")
+        server.kill_runtime()          # kill -9 of the workerd that runs the Worker; wrangler starts another
+        server.wait_until_ready()
+
+Several servers run side by side: each takes free ports for itself and keeps all it writes under its `state`
+folder. Two with the same state must follow one another.
+
+By hand: `python3 -m scripts.serve --port 8787 --state DIR [--var NAME=VALUE ...] [--live]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scripts.project import lay_out
+from scripts.stage import ROOT
+
+NODE_MODULES = ROOT / "node_modules"
+HOST = "127.0.0.1"
+READY_SECONDS = 120.0
+STOP_SECONDS = 10.0
+
+
+class ServeError(Exception):
+    """The server did not come up, or is gone; the message ends with what wrangler said last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running `wrangler dev`."""
+
+    url: str
+    port: int
+    state: Path
+    log: Path
+    process: subprocess.Popen[bytes]
+    ready_path: str
+
+    def wait_until_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Wait until the Worker answers with a status below 500; raise `ServeError` when it does not."""
+        deadline = time.monotonic() + seconds
+        last = "no answer"
+        while time.monotonic() < deadline:
+            if (code := self.process.poll()) is not None:
+                raise ServeError(f"wrangler ended with {code}\n{self.log_tail()}")
+            status, last = _get(self.url + self.ready_path, timeout=max(1.0, deadline - time.monotonic()))
+            if 0 < status < 500:  # noqa: PLR2004 - the class of server errors
+                return
+            time.sleep(0.1)
+        raise ServeError(f"{self.url}{self.ready_path} not ready after {seconds:.0f} s: {last}\n{self.log_tail()}")
+
+    def runtime_pid(self, seconds: float = READY_SECONDS) -> int:
+        """Return the process id of the workerd that runs the Worker (wrangler runs another one as a proxy)."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            # Only the proxy listens at the public port; the Worker's own takes any (entry=127.0.0.1:0).
+            pids = [pid for pid, args in self._workerds() if f"entry={HOST}:{self.port}" not in args]
+            if len(pids) == 1:
+                return pids[0]
+            time.sleep(0.05)
+        raise ServeError(f"no workerd runs the Worker\n{self.log_tail()}")
+
+    def kill_runtime(self) -> int:
+        """`kill -9` the workerd that runs the Worker; wrangler starts another. Return the id of the killed."""
+        pid = self.runtime_pid()
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def kill(self) -> None:
+        """`kill -9` everything at once, as a power cut would. Serve again with the same state to go on."""
+        self._signal_group(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End wrangler and all it started."""
+        self._signal_group(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+
+    def log_tail(self, lines: int = 40) -> str:
+        """Return the last lines of wrangler's log."""
+        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+    def _workerds(self) -> Iterator[tuple[int, str]]:
+        listing = subprocess.run(
+            ["ps", "-axww", "-o", "pid=,pgid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        for line in listing.splitlines():
+            pid, group, args = line.split(maxsplit=2)
+            if int(group) == self.process.pid and "/workerd serve " in args:
+                yield int(pid), args
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+@contextmanager
+def serve(
+    *,
+    state: Path,
+    port: int = 0,
+    variables: Mapping[str, str] | None = None,
+    live: bool = False,
+    overlay: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    ready_path: str = "/healthz",
+    ready_seconds: float = READY_SECONDS,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[Server]:
+    """Serve until the block ends. `variables` reach the Worker as secrets do: not by the command line.
+
+    `state` keeps the objects' storage (kept between servers), the log and the laid out project; `port` 0 takes
+    a free one; `live`, `overlay`, `settings`: see `scripts.project.lay_out`. Run `make setup` before.
+    """
+    project = state / "project"
+    config = lay_out(project, live=live, variables=variables, overlay=overlay, settings=settings)
+    port = port or free_port()
+    progress(f"==> starting workerd at http://{HOST}:{port} (log: {state / 'wrangler.log'})")
+    server = _start(state, config, port, ready_path)
+    try:
+        start = time.monotonic()
+        server.wait_until_ready(ready_seconds)
+        progress(f"    the Worker answered after {time.monotonic() - start:.1f} s")
+        yield server
+    finally:
+        server.stop()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(state: Path, config: Path, port: int, ready_path: str) -> Server:
+    node = NODE_MODULES / "node" / "bin" / "node"
+    if not node.is_file():
+        raise ServeError("nothing is set up: run make setup")
+    command = [str(node), str(NODE_MODULES / "wrangler/bin/wrangler.js"), "dev"]
+    command += [f"--config={config.resolve()}", f"--ip={HOST}", f"--port={port}"]
+    command += [f"--inspector-port={free_port()}", f"--persist-to={(state / 'storage').resolve()}"]
+    log = state / "wrangler.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=config.parent,
+            env=_environment(state.resolve(), node.parent),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a group of its own, to be killed as one
+        )
+    return Server(
+        url=f"http://{HOST}:{port}", port=port, state=state, log=log, process=process, ready_path=ready_path
+    )
+
+
+def _environment(state: Path, node_folder: Path) -> dict[str, str]:
+    """Return what wrangler needs of the environment, none of what calls home, no settings of an account."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CLOUDFLARE_", "CF_", "WRANGLER_", "EDGE_AGENT_"))}
+    return kept | {
+        "PATH": f"{node_folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "MINIFLARE_WORKERD_PATH": str(ROOT / "scripts" / "workerd_wrapper"),
+        "CLOUDFLARE_CF_FETCH_ENABLED": "false",  # else it asks a Cloudflare host where this machine stands
+        "WRANGLER_HIDE_BANNER": "true",  # and with it the look for updates
+        "WRANGLER_SEND_METRICS": "false",
+        "WRANGLER_SEND_ERROR_REPORTS": "false",
+        "WRANGLER_WRITE_LOGS": "false",
+        "WRANGLER_LOG_PATH": str(state / "logs"),
+        "WRANGLER_CACHE_DIR": str(state / "cache"),
+        "WRANGLER_REGISTRY_PATH": str(state / "registry"),  # servers side by side do not see each other
+    }
+
+
+def _get(url: str, timeout: float) -> tuple[int, str]:
+    """Return the status of a GET (0 where none came) and what to say about it."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as response:
+            return response.status, "ready"
+    except urllib.error.HTTPError as error:
+        return error.code, f"status {error.code}: {error.read(2000).decode(errors='replace')}"
+    except OSError as error:
+        return 0, str(error)
+
+
+def main() -> None:
+    """Serve by hand until interrupted."""
+    parser = argparse.ArgumentParser(description="Serve the Worker in workerd.")
+    parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--state", type=Path, default=Path(".edge-agent/state"))
+    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--live", action="store_true", help="reload when a source changes")
+    parser.add_argument("--ready-path", default="/healthz")
+    options = parser.parse_args()
+    variables = dict(pair.split("=", 1) for pair in options.var)
+    try:
+        with serve(
+            state=options.state,
+            port=options.port,
+            variables=variables,
+            live=options.live,
+            ready_path=options.ready_path,
+            progress=print,
+        ) as server:
+            print(f"ready: {server.url}", flush=True)
+            server.process.wait()
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()
