@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def step(title: str) -> Iterator[None]:
+def step(title: str) -> Generator[None]:
     """Frame a step of set-up: its title before, the time it took after."""
     say(f"==> {title}")
     start = time.monotonic()

@@ -91,7 +91,7 @@ def write_config(project: Path, config: Mapping[str, Any]) -> Path:
 def quoted(name: str, value: str) -> str:
     """Return `value` as wrangler's reader of .dev.vars takes it literally; raise where it has no way to.
 
-    That reader knows three quotes and no escapes, but \\n and \\r between double quotes.
+    That reader knows three quotes and no escapes, but those of line ends between double quotes.
     """
     if not value.endswith("\\"):
         if "'" not in value:
@@ -100,7 +100,9 @@ def quoted(name: str, value: str) -> str:
             return f"`{value}`"
         if '"' not in value and not re.search(r"\\[nr]", value):
             return f'"{value}"'
-    raise ValueError(f"{name}: a value with all of ' ` \" in it, or a backslash at its end, cannot be handed to wrangler")
+    raise ValueError(
+        f"{name}: a value with all of ' ` \" in it, or a backslash at its end, cannot be handed to wrangler"
+    )
 
 
 def _wrangler_toml() -> dict[str, Any]:

@@ -23,8 +23,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,10 +91,8 @@ class Server:
     def stop(self) -> None:
         """End wrangler and all it started."""
         self._signal_group(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
 
     def log_tail(self, lines: int = 40) -> str:
@@ -111,10 +109,8 @@ class Server:
                 yield int(pid), args
 
     def _signal_group(self, number: signal.Signals) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass
 
 
 @contextmanager
@@ -129,7 +125,7 @@ def serve(
     ready_path: str = "/healthz",
     ready_seconds: float = READY_SECONDS,
     progress: Callable[[str], None] = lambda _: None,
-) -> Iterator[Server]:
+) -> Generator[Server]:
     """Serve until the block ends. `variables` reach the Worker as secrets do: not by the command line.
 
     `state` keeps the objects' storage (kept between servers), the log and the laid out project; `port` 0 takes
@@ -168,22 +164,20 @@ def _start(state: Path, config: Path, port: int, ready_path: str) -> Server:
         process = subprocess.Popen(
             command,
             cwd=config.parent,
-            env=_environment(state.resolve(), node.parent),
+            env=quiet_environment(state.resolve()),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a group of its own, to be killed as one
         )
-    return Server(
-        url=f"http://{HOST}:{port}", port=port, state=state, log=log, process=process, ready_path=ready_path
-    )
+    return Server(url=f"http://{HOST}:{port}", port=port, state=state, log=log, process=process, ready_path=ready_path)
 
 
-def _environment(state: Path, node_folder: Path) -> dict[str, str]:
-    """Return what wrangler needs of the environment, none of what calls home, no settings of an account."""
+def quiet_environment(state: Path) -> dict[str, str]:
+    """Return an environment for wrangler in which it keeps to `state`, calls nobody and sees no account."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CLOUDFLARE_", "CF_", "WRANGLER_", "EDGE_AGENT_"))}
     return kept | {
-        "PATH": f"{node_folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PATH": f"{NODE_MODULES / 'node' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "MINIFLARE_WORKERD_PATH": str(ROOT / "scripts" / "workerd_wrapper"),
         "CLOUDFLARE_CF_FETCH_ENABLED": "false",  # else it asks a Cloudflare host where this machine stands
         "WRANGLER_HIDE_BANNER": "true",  # and with it the look for updates
@@ -199,7 +193,7 @@ def _environment(state: Path, node_folder: Path) -> dict[str, str]:
 def _get(url: str, timeout: float) -> tuple[int, str]:
     """Return the status of a GET (0 where none came) and what to say about it."""
     try:
-        with urllib.request.urlopen(url, timeout=timeout) as response:
+        with urllib.request.urlopen(url, timeout=timeout) as response:  # noqa: S310 - it is our own http address
             return response.status, "ready"
     except urllib.error.HTTPError as error:
         return error.code, f"status {error.code}: {error.read(2000).decode(errors='replace')}"
@@ -217,19 +211,19 @@ def main() -> None:
     parser.add_argument("--ready-path", default="/healthz")
     options = parser.parse_args()
     variables = dict(pair.split("=", 1) for pair in options.var)
-    try:
-        with serve(
+    with (
+        suppress(KeyboardInterrupt),
+        serve(
             state=options.state,
             port=options.port,
             variables=variables,
             live=options.live,
             ready_path=options.ready_path,
             progress=print,
-        ) as server:
-            print(f"ready: {server.url}", flush=True)
-            server.process.wait()
-    except KeyboardInterrupt:
-        pass
+        ) as server,
+    ):
+        print(f"ready: {server.url}", flush=True)
+        server.process.wait()
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@
     node_modules/     wrangler, workerd, Node    from package-lock.json
     build/pyodide/    the Python of workerd      from node_modules/pyodide
     python_modules/   the Worker's packages      from requirements/worker.txt
+
+Nothing else is written, but for stamps in build/setup/ (hashes of what each step was made from).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -156,32 +157,50 @@ class _explained:  # noqa: N801 - reads as a verb: with _explained("PyPI")
             raise SetupError(f"{error}: {_diagnosis(error.output, self._registry)}") from error
 
 
-# What the output of pip and npm holds, and what that means.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What a failed install means: a pattern in the output of pip or npm, the cause, and the way out."""
+
+    pattern: str
+    cause: str
+    way_out: str
+
+
 DIAGNOSES = (
-    (
-        r"DO NOT MATCH THE HASHES|EINTEGRITY",
-        "a download from {registry} is not the file the lock names.\n"
-        "Way out: try again; should it stay, a proxy or mirror alters files, or the lock is stale (make lock)",
+    Diagnosis(
+        pattern=r"DO NOT MATCH THE HASHES|EINTEGRITY",
+        cause="a download from {registry} is not the file the lock names.",
+        way_out="try again; should it stay, a proxy or mirror alters files, or the lock is stale (make lock)",
     ),
-    (r"No space left|ENOSPC", "the disk is full.\nWay out: free about 1.5 GB and run make setup again"),
-    (
-        r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|NewConnectionError|Read timed out|Name or service not known"
-        r"|Temporary failure in name resolution",
-        "{registry} is out of reach.\nWay out: check the network, or set the mirror or proxy that pip and npm should use",
+    Diagnosis(
+        pattern=r"No space left|ENOSPC",
+        cause="the disk is full.",
+        way_out="free about 1.5 GB and run make setup again",
     ),
-    (
-        r"No matching distribution|ETARGET|E404",
-        "{registry} does not have a locked version.\nWay out: check which mirror pip or npm uses",
+    Diagnosis(
+        pattern=r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|NewConnectionError|Read timed out"
+        r"|Name or service not known|Temporary failure in name resolution",
+        cause="{registry} is out of reach.",
+        way_out="check the network, or set the mirror or proxy that pip and npm should use",
     ),
-    (r"EACCES|Permission denied", "a file may not be written.\nWay out: make the folder yours, then make setup"),
+    Diagnosis(
+        pattern=r"No matching distribution|ETARGET|E404",
+        cause="{registry} does not have a locked version.",
+        way_out="check which mirror pip or npm uses",
+    ),
+    Diagnosis(
+        pattern=r"EACCES|Permission denied",
+        cause="a file may not be written.",
+        way_out="make the folder yours, then make setup",
+    ),
 )
 
 
 def _diagnosis(output: str, registry: str) -> str:
     tail = "\n".join(f"      {line}" for line in output.strip().splitlines()[-12:])
-    for pattern, meaning in DIAGNOSES:
-        if re.search(pattern, output):
-            return f"{meaning.format(registry=registry)}\n    its last lines:\n{tail}"
+    for each in DIAGNOSES:
+        if re.search(each.pattern, output):
+            return f"{each.cause.format(registry=registry)}\nWay out: {each.way_out}\n    its last lines:\n{tail}"
     return f"the cause is not one of the known ones\n    its last lines:\n{tail}"
 
 
@@ -195,7 +214,7 @@ STEPS = (
     ),
     Step(
         name="node_modules",
-        title="node_modules: wrangler, workerd, Node 22, Pyodide and more from npm (about 150 MB to fetch, 500 MB on disk)",
+        title="node_modules: wrangler, workerd, Node 22, Pyodide from npm (152 packages, about 150 MB to fetch)",
         sources=[ROOT / "package.json", ROOT / "package-lock.json"],
         result=NODE_MODULES / "node/bin/node",
         make=make_node_modules,
@@ -215,6 +234,3 @@ STEPS = (
         make=make_python_modules,
     ),
 )
-
-if __name__ == "__main__":
-    sys.exit(f"run python3 -m scripts.setup; this file only holds its steps ({os.fspath(ROOT)})")

@@ -11,7 +11,8 @@ Covers what `referencing` and `jsonschema` use. Same behaviour, another cost: ea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from importlib import import_module
 from typing import Any
 
@@ -63,7 +64,7 @@ class HashTrieMap(Mapping[Any, Any]):
         return HashTrieMap({k: v for k, v in self._items.items() if k != key})
 
 
-class HashTrieSet(Set[Any]):
+class HashTrieSet(AbstractSet[Any]):
     """An immutable set whose changes return another one."""
 
     __slots__ = ("_items",)
