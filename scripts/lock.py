@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UV = ROOT / ".venv" / "bin" / "uv"
 HEADER = "# Made by `make lock` from pyproject.toml; not to be edited.\n"
-COMMON = ("--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet", "--upgrade")
+COMMON = ("--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
 # wasm32-pyodide2025 gives sys_platform "emscripten", which is what the markers of the packages ask.
 WORKER = ("--python-platform=wasm32-pyodide2025", "--python-version=3.14")
 DEV = ("--extra=cli", "--group=dev", "--universal", "--python-version=3.11")

@@ -10,6 +10,7 @@ Nothing else is written, but for stamps in build/setup/ (hashes of what each ste
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import re
 import shutil
@@ -67,20 +68,25 @@ class Step:
 
 
 def run_all() -> int:
-    """Do each step that is not up to date; return how many there were."""
-    pending = [each for each in STEPS if not each.is_done()]
-    if pending:
-        _check_disk()
-    for each in pending:
-        each.do()
+    """Do each step that is not up to date; return how many there were. One set-up at a time."""
+    STAMPS.mkdir(parents=True, exist_ok=True)
+    with (STAMPS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        pending = [each for each in STEPS if not each.is_done()]
+        if pending:
+            _check_disk()
+        for each in pending:
+            each.do()
     return len(pending)
 
 
 def make_venv() -> None:
-    """Make .venv anew and install the locked development tools into it."""
-    shutil.rmtree(VENV, ignore_errors=True)
+    """Make .venv, anew if it is of another Python, and install the locked development tools into it."""
+    command = [sys.executable, "-m", "venv", str(VENV)]
+    if not (VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}").is_dir():
+        command.append("--clear")
     try:
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True, capture_output=True, text=True)
+        subprocess.run(command, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise SetupError(
             f"this Python cannot make virtual environments: {(error.stdout + error.stderr).strip()}\n"

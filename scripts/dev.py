@@ -1,0 +1,104 @@
+"""`make dev`: serve the agent in the real runtime, reload on every edit, with a local model if none is configured.
+
+    make dev [PORT=8787] [STATE=.edge-agent/state]
+
+The environment's EDGE_AGENT_* variables and the providers' keys reach the Worker as secrets, and so does what
+.dev.vars holds (the environment wins). STATE keeps the runs between starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from scripts import local_model
+from scripts.console import say
+from scripts.serve import HOST, ServeError, free_port, serve
+from scripts.stage import ROOT
+
+MODEL = "EDGE_AGENT_MODEL"
+PASSED_ON = re.compile(r"EDGE_AGENT_\w+|\w+_API_KEY|CF_AIG_TOKEN")
+
+
+def main() -> None:
+    """Serve until Ctrl-C or SIGTERM; end with a message and 1 when something cannot be had."""
+    parser = argparse.ArgumentParser(description="Serve the agent in the real Workers runtime.")
+    parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--state", type=Path, default=ROOT / ".edge-agent" / "state")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        _serve(options.port, options.state)
+    except KeyboardInterrupt:
+        say("\nstopped")
+    except ServeError as error:
+        sys.exit(f"\nthe server is not up: {error}")
+
+
+def _serve(port: int, state: Path) -> None:
+    variables = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name) and value}
+    model = variables.get(MODEL) or _model_in_dev_vars()
+    with _model_variables(model) as more:
+        variables |= more
+        with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
+            _announce(server.url, model or variables[MODEL], variables)
+            server.process.wait()
+    raise ServeError(f"wrangler ended\n{server.log_tail()}")
+
+
+def _model_in_dev_vars() -> str | None:
+    """Return the model that wrangler's own file of local secrets names, if it does."""
+    file = ROOT / ".dev.vars"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    found = re.search(rf"^\s*(?:export\s+)?{MODEL}\s*=\s*['\"`]?([^'\"`\n]+)", text, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+@contextmanager
+def _model_variables(model: str | None) -> Generator[dict[str, str]]:
+    """Yield the variables a local model needs, with the model running; none where one is configured."""
+    if model:
+        yield {}
+        return
+    say(f"==> {MODEL} is not set: a small local model answers (set it, and a provider's key, to use another)")
+    port = free_port()
+    try:
+        path = local_model.ensure_model(say)
+        server = local_model.start_server(path, port)
+    except Exception as error:  # whatever it is, the way out is the same
+        sys.exit(
+            f"\nno local model: {error}\n"
+            f"Way out: name one of a provider's, e.g. OPENAI_API_KEY=... {MODEL}=openai/gpt-5-mini make dev"
+        )
+    try:
+        provider = {"local": {"base_url": f"http://{HOST}:{port}/v1", "profile": "small"}}
+        yield {"EDGE_AGENT_PROVIDERS": json.dumps(provider), MODEL: f"local/{path.stem}"}
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _announce(url: str, model: str, variables: Mapping[str, str]) -> None:
+    token = " -H 'authorization: Bearer '$EDGE_AGENT_TOKEN" if "EDGE_AGENT_TOKEN" in variables else ""
+    say(
+        f"\nready   {url}  (the page; edits to src/ and durable_objects/ reload it)\n"
+        f"model   {model}\n"
+        f'try     curl{token} --json \'{{"input": "What is 17 * 23?"}}\' {url}/v1/runs\n'
+    )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()
