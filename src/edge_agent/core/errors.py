@@ -5,17 +5,14 @@ EdgeAgentError
 ├── Refusal                 an answer to a caller: nothing was recorded (becomes problem details)
 ├── ModelError              one model call failed; `kind` says how, `retryable` whether another try is worth it
 ├── ToolError               a tool's failure, told to the model
-│   └── InvalidArguments    ... before it ran
+│   ├── InvalidArguments    ... before it ran
+│   └── OutcomeUnknown      ... and it may have happened
 ├── Drift                   the code asks for something else than what is on record
 └── Closed                  the run has its terminal record; nothing was appended
 
-Signals (BaseException, so that no handler of a tool's errors can swallow them)
-├── Suspend                 the run waits for someone; the driver lets go of it
-├── Yield                   the slice's time is used up and an effect would be next
-└── Cancelled               the run was cancelled; the terminal batch is its record
+Signals (Suspend, Yield, Cancelled) are no errors: see signals.py.
 """
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 ModelErrorKind = Literal[
@@ -60,32 +57,13 @@ class InvalidArguments(ToolError):
     """The arguments do not fit the tool's schema; the message names the field."""
 
 
+class OutcomeUnknown(ToolError):
+    """The call was sent and no answer came: it may have happened. Becomes tool.unknown, never an error result."""
+
+
 class Drift(EdgeAgentError):
     """The code asks for another record than the log holds: keys or their order changed without a version gate."""
 
 
 class Closed(EdgeAgentError):
     """An append to a run that has ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """`key` ends the wait. At `until` (ms since the epoch) the driver writes a timer there, unless someone was first."""
-
-    key: str
-    reason: Literal["answer", "retry"]
-    until: int | None = None
-
-
-class Suspend(BaseException):
-    def __init__(self, *waits: Wait) -> None:
-        super().__init__(*waits)
-        self.waits = waits
-
-
-class Yield(BaseException):
-    """Nothing was begun that is not on record."""
-
-
-class Cancelled(BaseException):
-    """Raised at a boundary and before effects."""

@@ -5,7 +5,7 @@ and are never stored: what they said is in the record that ends them.
 Order of a direct run (one life):
 
     run.created, run.started
-    ├─ boundary                          before each round: what it stops, delivers, offers
+    ├─ boundary                          before each round: what it stops, what it offers
     ├─ model.requested                   one attempt; its key is the `part` of the deltas
     │   ├─ step.reasoning-delta*, step.text-delta*
     │   └─ model.answered | model.failed (then the next attempt, perhaps after run.waiting)
@@ -48,12 +48,6 @@ class FileRef:
     name: str
     media_type: str
     bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
-    id: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +116,6 @@ class RunCompleted:
     stop_reason: StopReason
     text: str
     usage: Usage
-    undelivered: tuple[str, ...] = ()
     type: Literal["run.completed"] = "run.completed"
 
 
@@ -130,7 +123,6 @@ class RunCompleted:
 class RunCancelled:
     usage: Usage
     text: str = ""
-    undelivered: tuple[str, ...] = ()
     stop_reason: StopReason = "cancelled"
     type: Literal["run.cancelled"] = "run.cancelled"
 
@@ -140,7 +132,6 @@ class RunFailed:
     error: ErrorInfo
     usage: Usage
     text: str = ""
-    undelivered: tuple[str, ...] = ()
     stop_reason: StopReason = "error"
     type: Literal["run.failed"] = "run.failed"
 
@@ -155,7 +146,6 @@ class Boundary:
 
     stop: Literal["max_steps", "budget"] | None = None
     final: bool = False
-    messages: tuple[Delivered, ...] = ()
     tools: OfferedTools
     type: Literal["boundary"] = "boundary"
 

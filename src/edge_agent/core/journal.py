@@ -62,6 +62,9 @@ class Journal:
     def spent(self) -> Amount:
         return sum(self.money.values(), Amount())
 
+    def in_order(self) -> list[Record]:
+        return list(self.records.values())
+
     def event(self, key: str, kind: type[E]) -> E | None:
         """The event under `key` if there is one of that kind."""
         record = self.records.get(key)

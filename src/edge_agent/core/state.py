@@ -103,8 +103,9 @@ def _status(records: Sequence[Record], ended: bool, waiting: bool) -> Status:
 
 def _waiting(records: Sequence[Record], keys: set[str]) -> WaitingFor | None:
     """Waiting is what the last run.waiting names, as long as none of its keys has come; never a flag."""
-    last = next((record.event for record in reversed(records) if isinstance(record.event, RunWaiting)), None)
-    if last is None or any(key in keys for key in last.keys) or f"end/{records[-1].life}" in keys:
+    life = records[-1].life
+    last = next((r.event for r in reversed(records) if isinstance(r.event, RunWaiting) and r.life == life), None)
+    if last is None or any(key in keys for key in last.keys) or f"end/{life}" in keys:
         return None
     asked = {f"{r.key}/answer": r.event for r in records if isinstance(r.event, QuestionAsked)}
     questions = tuple(asked[key] for key in last.keys if key in asked)

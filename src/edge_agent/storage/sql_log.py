@@ -1,7 +1,7 @@
 """The log of one run in SQL tables."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -68,6 +68,12 @@ class SqlLog:
         chunks = self._sql.run("select content from file_chunk where name = ? order by number", name)
         content = b"".join(cast(bytes, chunk) for (chunk,) in chunks)
         return StoredFile(name=name, media_type=cast(str, found[0][0]), content=content)
+
+    def files(self) -> Iterator[StoredFile]:
+        """All of them, one in memory at a time."""
+        for (name,) in self._sql.run("select name from file order by name"):
+            if file := self.file(cast(str, name)):
+                yield file
 
     def meta(self, name: str) -> str | None:
         if not self.exists():

@@ -1,0 +1,82 @@
+"""The hibernatable WebSockets of a run: one frame is one event or an array of them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, to_js
+
+TAG = "run"
+FRAME = 256_000  # characters; the platform takes 1 MiB a message
+NORMAL = 1000
+OPEN = 1
+
+
+class Sockets:
+    """Survives hibernation with the object: the platform keeps the sockets, a new instance finds them again."""
+
+    def __init__(self, ctx: Any) -> None:
+        self._ctx = ctx
+        self._open: list[Any] | None = None
+
+    def accept(self) -> tuple[Any, Any]:
+        """(the client's end, ours)."""
+        client, server = js.WebSocketPair.new().object_values()
+        self._ctx.acceptWebSocket(server, to_js([TAG]))
+        self._ctx.setWebSocketAutoResponse(js.WebSocketRequestResponsePair.new("ping", "pong"))
+        return client, server
+
+    def add(self, socket: Any) -> None:
+        self._known().append(socket)
+
+    def send(self, events: Iterable[str]) -> None:
+        sockets = self._known()
+        if not sockets:
+            return
+        for frame in frames(events):
+            for socket in sockets:
+                send(socket, frame)
+
+    def close(self) -> None:
+        """After the terminal record."""
+        for socket in self._known():
+            close(socket, NORMAL, "the run has ended")
+        self._open = []
+
+    def forget(self, closing: Any) -> None:
+        """A closing socket is still listed by the platform; one that is open is kept."""
+        self._open = [socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN and socket != closing]
+
+    def _known(self) -> list[Any]:
+        if self._open is None:
+            self._open = [socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN]
+        return self._open
+
+
+def frames(events: Iterable[str]) -> Iterator[str]:
+    """Arrays of events, none much longer than FRAME."""
+    batch: list[str] = []
+    size = 0
+    for event in events:
+        batch.append(event)
+        size += len(event)
+        if size > FRAME:
+            yield f"[{','.join(batch)}]"
+            batch, size = [], 0
+    if batch:
+        yield f"[{','.join(batch)}]"
+
+
+def send(socket: Any, text: str) -> None:
+    """A socket that has just been closed is no fault of the run."""
+    try:
+        socket.send(text)
+    except JsException:
+        return
+
+
+def close(socket: Any, code: int, reason: str) -> None:
+    try:
+        socket.close(code, reason)
+    except JsException:
+        return

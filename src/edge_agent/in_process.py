@@ -1,0 +1,73 @@
+"""A run in this process: the same journal and driver, with sqlite3 in memory and asyncio in place of the platform's alarm."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from edge_agent.core.events import RunCreated
+from edge_agent.core.hub import Hub
+from edge_agent.core.journal import Journal
+from edge_agent.core.ports import Log
+from edge_agent.core.state import RunState, fold
+from edge_agent.loop.driver import Driver
+from edge_agent.loop.inbox import Inbox
+from edge_agent.loop.walk import Ports
+from edge_agent.storage.sql import in_memory
+from edge_agent.storage.sql_log import SqlLog
+from edge_agent.wire import codec
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class AsyncioAlarm:
+    """Rings when `ring` is awaited: the driver of an in-process run is whoever waits for it."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock, self._changed = clock, asyncio.Event()
+        self._at: int | None = None
+
+    def set(self, at: int) -> None:
+        self._at = at
+        self._changed.set()
+
+    async def due(self) -> None:
+        """Returns when it is time to ring, and clears the alarm."""
+        while True:
+            self._changed.clear()
+            pause = None if self._at is None else max(0.0, (self._at - self._clock.now()) / 1000)
+            if pause == 0.0:
+                self._at = None
+                return
+            try:
+                await asyncio.wait_for(self._changed.wait(), pause)
+            except TimeoutError:
+                continue
+
+
+class InProcessRun:
+    """`ports` is called with the hub and the clock at the beginning of each slice. Give the `log` of an earlier run to go on with it."""
+
+    def __init__(self, run_id: str, ports: Callable[[Hub, SystemClock], Ports], log: Log | None = None) -> None:
+        self.run_id, self.clock, self.hub = run_id, SystemClock(), Hub()
+        self.journal = Journal(log or SqlLog(in_memory(), codec), self.clock, self.hub)
+        self._alarm = AsyncioAlarm(self.clock)
+        self.driver = Driver(run_id, self.journal, self._alarm, lambda: ports(self.hub, self.clock))
+        self.inbox = Inbox(self.journal, self.driver)
+
+    async def start(self, created: RunCreated) -> RunState:
+        """Creates the run and drives it to its end."""
+        self.inbox.create(created, fingerprint="", idempotent=False)
+        return await self.until_ended()
+
+    async def until_ended(self) -> RunState:
+        """Drives the run; returns when it has its terminal record."""
+        while not self.journal.ended:
+            await self._alarm.due()
+            await self.driver.ring()
+        return self.state()
+
+    def state(self) -> RunState:
+        return fold(self.run_id, self.journal.in_order())

@@ -1,0 +1,82 @@
+"""The end of a life: one append with an outcome for everything open, and the terminal record."""
+
+from edge_agent.core import keys
+from edge_agent.core.errors import ConfigError, Drift, EdgeAgentError
+from edge_agent.core.events import ErrorInfo, ModelFailed, RunCancelled, RunCompleted, RunFailed, Terminal, ToolUnknown
+from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.state import used
+from edge_agent.core.usage import Amount, Usage
+from edge_agent.loop import prompts
+from edge_agent.loop.ask import ModelGaveUp
+from edge_agent.loop.calls import OutcomeForbidden
+from edge_agent.loop.direct import Ending
+from edge_agent.loop.hooking import Aborted, HookFailed
+
+
+def completed(journal: Journal, ending: Ending) -> RunCompleted:
+    return RunCompleted(stop_reason=ending.stop_reason, text=ending.text, usage=used(journal.in_order()))
+
+
+def cancelled(journal: Journal) -> RunCancelled:
+    return RunCancelled(usage=used(journal.in_order()))
+
+
+def failed(journal: Journal, error: ErrorInfo) -> RunFailed:
+    return RunFailed(error=error, usage=used(journal.in_order()))
+
+
+def close(journal: Journal, end: Terminal) -> None:
+    """Does nothing to a run that has ended."""
+    if not journal.ended:
+        journal.append("note", *_open(journal), Draft(key=keys.end(journal.life), event=end))
+
+
+def _open(journal: Journal) -> list[Draft]:
+    drafts: list[Draft] = []
+    for record, asked in journal.open_attempts():
+        reserve = journal.money.get(record.key, Amount())
+        failure = ModelFailed(
+            stage=asked.stage,
+            attempt=asked.attempt,
+            error="run-ended",
+            message="the run ended while the model answered",
+            retryable=False,
+            usage=Usage(input=reserve.input, output=reserve.output),
+        )
+        drafts.append(Draft(key=f"{record.key}/end", event=failure, money={record.key: reserve}, by="loop"))
+    for key, call in journal.open_calls():
+        cause = "cancelled" if keys.cancel(journal.life) in journal.records else "run-ended"
+        unknown = ToolUnknown(
+            call_id=call.call_id,
+            name=call.name,
+            cause=cause,
+            policy=call.on_unknown,
+            message=prompts.unknown_outcome(call.name, "the run was cancelled" if cause == "cancelled" else "the run ended"),
+            step=call.step,
+            round=call.round,
+        )
+        drafts.append(Draft(key=f"{key}/result", event=unknown, by="loop"))
+    return drafts
+
+
+RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record stays, the failed call is made again."
+
+
+def why(error: EdgeAgentError) -> ErrorInfo:
+    """A failure in words a person can act on."""
+    message = str(error)
+    match error:
+        case ModelGaveUp(failure=failure):
+            return ErrorInfo(kind="provider", code=failure.error, message=message, remedy=RESUME)
+        case Drift():
+            remedy = "Roll the deployment back and resume the run, or fork it. Nothing was done or repeated."
+            return ErrorInfo(kind="drift", code="drift", message=message, remedy=remedy)
+        case ConfigError():
+            return ErrorInfo(kind="config", code="config", message=message, remedy=RESUME)
+        case HookFailed() | Aborted():
+            return ErrorInfo(kind="hook", code="hook", message=message, remedy=RESUME)
+        case OutcomeForbidden():
+            remedy = "Find out whether the call happened; a new run or a resume goes on after it, without repeating it."
+            return ErrorInfo(kind="tool", code="unknown-outcome", message=message, remedy=remedy)
+        case _:
+            return ErrorInfo(kind="internal", code="internal", message=message, remedy=RESUME)

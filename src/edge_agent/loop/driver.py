@@ -1,0 +1,158 @@
+"""The one place that starts the loop: an alarm runs one slice, and only one loop runs at a time in an object.
+
+A slice that dies (crash, deploy, eviction) leaves its alarm, which rings again; the walk goes on from the log.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from edge_agent.core import keys
+from edge_agent.core.errors import Closed, EdgeAgentError
+from edge_agent.core.events import ErrorInfo, Fault, RunStarted, RunWaiting, Terminal
+from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.ports import Alarm
+from edge_agent.core.signals import Cancelled, Suspend, Wait, Yield
+from edge_agent.loop import close
+from edge_agent.loop.direct import direct
+from edge_agent.loop.hooking import settled
+from edge_agent.loop.walk import Ports, Slice, Walk
+
+TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
+MOST_STALLED = 10  # restarts since the last finished effect
+MOST_RESTARTS = 1_000  # restarts in one life, reset by no effect
+FINISHED = frozenset({"model.answered", "model.failed", "tool.result", "tool.unknown", "tool.rejected", "boundary"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceBudget:
+    seconds: float = 60.0
+    effects: int = 40
+
+
+class Driver:
+    """`ports` is called at the beginning of each slice, so that a code error there is met like any other."""
+
+    def __init__(
+        self, run_id: str, journal: Journal, alarm: Alarm, ports: Callable[[], Ports], slice_budget: SliceBudget = SliceBudget()
+    ) -> None:
+        self.run_id, self.journal, self.alarm, self._ports, self._budget = run_id, journal, alarm, ports, slice_budget
+        self.current: Ports | None = None
+        self._next: int | None = None
+
+    # -- waking
+    def wake(self, at: int | None = None) -> None:
+        """Keeps the earliest time. Handlers always wake before they append, also while a slice runs: it may just have looked."""
+        when = self.journal.clock.now() if at is None else at
+        if self._next is None or when < self._next:
+            self._next = when
+            self.alarm.set(when)
+
+    def cut(self) -> None:
+        """Ends the effects under way; the loop meets the cancel's record and ends."""
+        if self.current:
+            self.current.effects.cut()
+
+    # -- a slice
+    async def ring(self) -> None:
+        """What the alarm runs. Never raises: a failure backs off and rings again, and counts as a restart."""
+        self._next = None
+        if not self.journal.records or self.journal.ended:
+            return
+        if self._stuck():
+            return
+        self.journal.log.set_meta("slice", "open")
+        try:
+            await self._slice()
+        except Closed:
+            pass
+        except Exception as error:
+            self._back_off(error)
+            return
+        self.journal.log.set_meta("slice", "closed")
+
+    async def _slice(self) -> None:
+        if keys.life(0) not in self.journal.records:
+            self.journal.append("note", Draft(key=keys.life(0), event=RunStarted(reason="created")))
+        until = self.journal.clock.now() + int(self._budget.seconds * 1000)
+        slice_ = Slice(until=until, most=self._budget.effects)
+        ports = self.current = self._ports()
+        try:
+            while not self.journal.ended and await self._walk(ports, slice_):
+                pass
+        finally:
+            self.current = None
+            await ports.tools.close()
+
+    async def _walk(self, ports: Ports, slice_: Slice) -> bool:
+        """One walk from the top; True: another one at once."""
+        try:
+            walk = Walk(self.run_id, self.journal, ports, slice_)
+            ending = await direct(walk, "s1")
+            walk.frontier(keys.end(self.journal.life))
+        except Suspend as suspended:
+            return self._let_go(suspended.waits)
+        except Yield:
+            self.wake()
+        except Cancelled:
+            await self._end(ports, close.cancelled(self.journal))
+        except Closed:
+            raise
+        except EdgeAgentError as error:
+            await self._end(ports, close.failed(self.journal, close.why(error)))
+        else:
+            await self._end(ports, close.completed(self.journal, ending))
+        return False
+
+    async def _end(self, ports: Ports, end: Terminal) -> None:
+        if on_run_end := ports.agent.hooks.on_run_end:
+            try:
+                await settled(on_run_end(end))
+            except Exception as error:
+                self._hook_fault(f"the hook on_run_end raised {type(error).__name__}: {error}")
+        close.close(self.journal, end)
+
+    def _hook_fault(self, message: str) -> None:
+        fault = Fault(kind="hook", message=message, action="continued")
+        self.journal.append("note", Draft(key=f"fault/on_run_end/{self.journal.life}", event=fault))
+
+    def _let_go(self, waits: Sequence[Wait]) -> bool:
+        """One synchronous block: deadlines that have passed are written; if any wait is over, walk again; else wait."""
+        journal, now = self.journal, self.journal.clock.now()
+        for wait in waits:
+            if wait.key not in journal.records and now + TICK_MS >= wait.until:
+                journal.append("input", Draft(key=wait.key, event=wait.at_deadline))
+        if any(wait.key in journal.records for wait in waits) or keys.cancel(journal.life) in journal.records:
+            return True
+        until = min(wait.until for wait in waits)
+        self.wake(until)
+        names = tuple(sorted(wait.key for wait in waits))
+        key = f"wait/{journal.life}/{keys.digest(names)[:16]}"
+        if key not in journal.records:
+            reasons = tuple(sorted({wait.reason for wait in waits}))
+            journal.append("note", Draft(key=key, event=RunWaiting(reasons=reasons, keys=names, until=until)))
+        return False
+
+    # -- restarts
+    def _stuck(self) -> bool:
+        """Counts a slice that did not end by itself; ends the run when there were too many without getting on, or in all."""
+        log = self.journal.log
+        if log.meta("slice") != "open":
+            return False
+        finished = sum(len(self.journal.types.get(kind, ())) for kind in FINISHED)
+        got_on = str(finished) != log.meta("finished")
+        stalled = 1 if got_on else int(log.meta("stalled") or 0) + 1
+        restarts = int(log.meta("restarts") or 0) + 1
+        for name, value in (("finished", finished), ("stalled", stalled), ("restarts", restarts)):
+            log.set_meta(name, str(value))
+        if stalled <= MOST_STALLED and restarts <= MOST_RESTARTS:
+            return False
+        last = log.meta("last_error") or "the object was ended each time without a word (out of memory, perhaps)"
+        message = f"the run was restarted {stalled} times without getting on, {restarts} times in all; {last}"
+        error = ErrorInfo(kind="restarts", code="restarts", message=message, remedy=close.RESUME)
+        close.close(self.journal, close.failed(self.journal, error))
+        return True
+
+    def _back_off(self, error: Exception) -> None:
+        self.journal.log.set_meta("last_error", f"{type(error).__name__}: {error}")
+        stalled = int(self.journal.log.meta("stalled") or 0)
+        self.wake(self.journal.clock.now() + min(10_000, 250 * 2**stalled))

@@ -1,0 +1,82 @@
+"""What comes from outside: short handlers, each one synchronous block that wakes the driver first and appends then."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from edge_agent.core import keys
+from edge_agent.core.errors import Refusal
+from edge_agent.core.events import CancelRequested, QuestionAnswered, QuestionAsked, RunCreated, RunResumed
+from edge_agent.core.journal import Draft, Journal
+from edge_agent.loop.driver import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    journal: Journal
+    driver: Driver
+
+    def create(self, created: RunCreated, fingerprint: str, *, idempotent: bool) -> None:
+        """The same request under the same Idempotency-Key finds its run; anything else meets 409."""
+        if self.journal.records:
+            self._found(fingerprint, idempotent)
+            return
+        self.driver.wake()
+        self.journal.append("note", Draft(key=keys.RUN, event=created))
+        self.journal.log.set_meta("fingerprint", fingerprint)
+
+    def _found(self, fingerprint: str, idempotent: bool) -> None:
+        if not idempotent:
+            raise Refusal(409, "run_exists", "A run with this run_id exists. Leave run_id out, or take another one.")
+        if self.journal.log.meta("fingerprint") != fingerprint:
+            raise Refusal(409, "idempotency_conflict", "This Idempotency-Key was used with another body. Use a new key for a new run.")
+
+    def cancel(self, reason: str | None = None) -> None:
+        """Of a run that has ended: nothing. Nothing begins after the cancel's record."""
+        self._known()
+        key = keys.cancel(self.journal.life)
+        if self.journal.ended or key in self.journal.records:
+            return
+        self.driver.wake()
+        self.journal.append("input", Draft(key=key, event=CancelRequested(reason=reason)))
+        self.driver.cut()
+
+    def resume(self) -> None:
+        """A failed or cancelled run goes on from its log, as a new life. It decides nothing again."""
+        self._known()
+        ended = self.journal.ended
+        if ended is None:
+            raise Refusal(409, "run_not_ended", "The run has not ended, so there is nothing to resume. Follow its events instead.")
+        if ended.type == "run.completed":
+            raise Refusal(409, "run_completed", "The run is completed. Start a new run to go on from it.")
+        self.driver.wake()
+        for counter in ("stalled", "restarts"):
+            self.journal.log.set_meta(counter, "0")
+        self.journal.log.set_meta("slice", "closed")
+        resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason="request"))
+        self.journal.append("note", resumed, new_life=True)
+
+    def answer(self, question_id: str, answer: str) -> QuestionAnswered:
+        """The first answer stands. 404 for no such question, 409 for another answer, 410 when it is too late."""
+        self._known()
+        key, question = self._question(question_id)
+        if given := self.journal.event(f"{key}/answer", QuestionAnswered):
+            if given.answered_by == "person" and given.answer == answer:
+                return given
+            raise Refusal(409, "already_answered", f"The question was answered by {given.answered_by} already.")
+        if self.journal.ended or self.journal.clock.now() >= question.expires_at:
+            raise Refusal(410, "question_expired", "The question is no longer open: its time is over or the run has ended.")
+        self.driver.wake()
+        event = QuestionAnswered(question_id=question_id, answer=answer, answered_by="person")
+        self.journal.append("input", Draft(key=f"{key}/answer", event=event))
+        return event
+
+    def _question(self, question_id: str) -> tuple[str, QuestionAsked]:
+        for record in self.journal.types.get("question.asked", ()):
+            question = cast(QuestionAsked, record.event)
+            if question.question_id == question_id:
+                return record.key, question
+        raise Refusal(404, "unknown_question", "This run has asked no such question. GET the run: waiting_for lists the open ones.")
+
+    def _known(self) -> None:
+        if not self.journal.records:
+            raise Refusal(404, "unknown_run", "There is no run with this id. POST /v1/runs starts one.")

@@ -1,0 +1,185 @@
+"""One walk through a run: what is on record is returned, what is not is decided, done and recorded, once.
+
+The laws of the log live here. A verdict is a record. A miss is a frontier only when every record made by the loop was walked;
+else the code has drifted and nothing is done. Effects are tasks of their own, so that a cancel ends them and never the loop.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from edge_agent.core import keys
+from edge_agent.core.errors import Drift
+from edge_agent.core.events import RecordedEvent, RunCreated
+from edge_agent.core.hooks import AgentSpec
+from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.model import Model
+from edge_agent.core.ports import Clock, Record, Sink, StoredFile
+from edge_agent.core.signals import Cancelled, Suspend, Yield
+from edge_agent.core.tooling import Tools
+
+T = TypeVar("T")
+E = TypeVar("E", bound=RecordedEvent)
+PARALLEL_CALLS = 5  # the platform allows six connections at a time; one is left for the clients' side
+
+
+class Cut(Exception):
+    """An effect was stopped half-way by a cancel: its outcome is unknown."""
+
+
+class Effects:
+    """What leaves the object right now, by the key it was begun for."""
+
+    def __init__(self) -> None:
+        self._running: dict[asyncio.Task[Any], str] = {}
+
+    async def run(self, key: str, work: Coroutine[Any, Any, T]) -> T:
+        """Raises Cut when it was cancelled through `cut`."""
+        task = asyncio.ensure_future(work)
+        self._running[task] = key
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():  # the whole slice is ended from outside (in-process runs)
+                raise
+            raise Cut(key) from None
+        finally:
+            del self._running[task]
+
+    def cut(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What a walk works with. `model` raises ConfigError for a name that cannot be resolved."""
+
+    clock: Clock
+    sink: Sink
+    agent: AgentSpec
+    model: Callable[[str], Model]
+    tools: Tools
+    effects: Effects = field(default_factory=Effects)
+    secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    context_window: int = 128_000
+    max_retries: int = 2
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+@dataclass(slots=True, kw_only=True)
+class Slice:
+    """How long this walk may go on: until `until` (ms since the epoch) or `most` effects, but always for one effect."""
+
+    until: int
+    most: int
+    effects: int = 0
+
+    def spent(self, now: int) -> bool:
+        return self.effects > 0 and (now >= self.until or self.effects >= self.most)
+
+
+class Walk:
+    def __init__(self, run_id: str, journal: Journal, ports: Ports, slice_: Slice) -> None:
+        self.run_id, self.journal, self.ports, self.slice = run_id, journal, ports, slice_
+        self.created: RunCreated = journal.created
+        self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
+        self._branches: set[str] = set()
+        self._slots = asyncio.Semaphore(PARALLEL_CALLS)
+        self._tools_taken_in = False
+
+    # -- reading what is on record
+    def seen(self, key: str, *kinds: type[E]) -> E | None:
+        """What was recorded under `key`. Raises Drift when it is of another kind."""
+        self._unwalked.pop(key, None)
+        record = self.journal.records.get(key)
+        if record is None:
+            return None
+        if not isinstance(record.event, kinds):
+            raise Drift(f"{key} holds {record.type}, which this code does not expect there")
+        return record.event
+
+    def pass_over(self, scope: str) -> None:
+        """The records under `scope` are read together and need not be asked for one by one."""
+        for key in self.journal.under.get(scope, ()):
+            self._unwalked.pop(key, None)
+
+    def has(self, key: str) -> bool:
+        return key in self.journal.records
+
+    # -- the frontier
+    def frontier(self, key: str) -> None:
+        """Nothing may be recorded or done while recorded work is left that this walk did not ask for (siblings in flight excepted)."""
+        if not self._unwalked:
+            return
+        mine = self._branch(key)
+        left = [record for other, record in self._unwalked.items() if (branch := self._branch(other)) is None or branch == mine]
+        if left:
+            first = min(left, key=lambda record: record.seq)
+            raise Drift(f"the code asks for {key}, but the log goes on with {first.key} ({first.type})")
+
+    def _branch(self, key: str) -> str | None:
+        return next((branch for branch in self._branches if key.startswith(branch + "/")), None)
+
+    def write(self, *drafts: Draft, files: Sequence[StoredFile] = ()) -> None:
+        """Records a verdict or an outcome, and in the same append what means something only together with it."""
+        self.frontier(drafts[0].key)
+        self.journal.append("loop", *drafts, files=files)
+
+    def ready(self) -> None:
+        """Raises Cancelled when a cancel is on record: nothing begins after it."""
+        if self.cancelled():
+            raise Cancelled
+
+    def cancelled(self) -> bool:
+        return keys.cancel(self.journal.life) in self.journal.records
+
+    def before_effect(self, key: str) -> None:
+        """Raises Yield when the slice is used up; an effect that passes is counted."""
+        self.frontier(key)
+        if self.slice.spent(self.ports.clock.now()):
+            raise Yield
+        self.slice.effects += 1
+
+    async def effect(self, key: str, work: Coroutine[Any, Any, T]) -> T:
+        return await self.ports.effects.run(key, work)
+
+    async def take_in_tools(self, key: str, *, again: bool) -> tuple[str, ...]:
+        """Connects to the tools' servers; a walk through recorded rounds never does. `again`: also when this walk did it before.
+
+        Returns a sentence for each server that could not be reached."""
+        if self._tools_taken_in and not again:
+            return ()
+        self._tools_taken_in = True
+        try:
+            return await self.effect(key, self.ports.tools.refresh())
+        except Cut:
+            raise Cancelled from None
+
+    def in_this_life(self, record: Record) -> bool:
+        return record.life == self.journal.life
+
+    # -- side by side
+    async def side_by_side(self, branches: Sequence[str], work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Siblings always finish, and their records are made, before one of them may let go of the run.
+
+        An error wins over a yield, a yield over the union of the waits."""
+
+        async def one(job: Coroutine[Any, Any, T]) -> T:
+            async with self._slots:
+                return await job
+
+        self._branches.update(branches)
+        results = await asyncio.gather(*(one(job) for job in work), return_exceptions=True)
+        self._branches.difference_update(branches)
+        raised = [result for result in results if isinstance(result, BaseException)]
+        for error in raised:
+            if not isinstance(error, Suspend | Yield):
+                raise error
+        if any(isinstance(error, Yield) for error in raised):
+            raise Yield
+        if raised:
+            raise Suspend(*(wait for error in raised if isinstance(error, Suspend) for wait in error.waits))
+        return [result for result in results if not isinstance(result, BaseException)]
