@@ -1,0 +1,65 @@
+"""The API as one ASGI application."""
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from edge_agent.core.errors import Refusal
+from edge_agent.core.messages import JsonObject
+from edge_agent.http.gate import Gate
+from edge_agent.http.offer_routes import offer_routes
+from edge_agent.http.openapi import described
+from edge_agent.http.ports import Deps
+from edge_agent.http.routing import nearby
+from edge_agent.http.run_routes import run_routes
+from edge_agent.http.stream_routes import stream_routes
+
+
+class Api(FastAPI):
+    """FastAPI with our own description and no page that loads anything from elsewhere."""
+
+    def openapi(self) -> JsonObject:
+        return described(self)
+
+
+def create_app(deps: Deps) -> FastAPI:
+    """Every route and dependency is async: the runtime has no threads."""
+    app = Api(
+        title="Edge Agent",
+        version=deps.offer.version,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        middleware=[Middleware(Gate, deps=deps)],
+        exception_handlers={HTTPException: _to_the_gate, RequestValidationError: _to_the_gate},
+        generate_unique_id_function=lambda route: route.name,
+        # Off, all of it: its logs would hold messages of exceptions, unmasked.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return JSONResponse(described(app))
+
+    app.include_router(run_routes(deps))
+    app.include_router(stream_routes())
+    app.include_router(offer_routes(deps))
+    return app
+
+
+async def _to_the_gate(request: Request, error: Exception) -> Response:
+    """The framework's own errors become problems where all others do."""
+    if isinstance(error, HTTPException) and error.status_code == 404:
+        raise _no_such_route(request) from None
+    raise error
+
+
+def _no_such_route(request: Request) -> Refusal:
+    templates = [*request.app.openapi()["paths"], "/openapi.json", "/docs"]
+    near = nearby(request.url.path, templates)
+    hint = f" Near it: {', '.join(near)}." if near else " GET /openapi.json lists all there are."
+    return Refusal(404, "unknown_route", f"There is nothing at {request.url.path[:200]}.{hint}", nearby=near)

@@ -1,0 +1,40 @@
+"""The way in: every request passes here before anything is asked of a run, whichever way it goes on from here."""
+
+import logging
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+
+from edge_agent.http.auth import Ask, Caller, Door, admit
+from edge_agent.http.cors import cors_headers
+from edge_agent.http.ports import Deps
+from edge_agent.http.problems import Answer, answer_for
+from edge_agent.http.routing import opened_by_run_token
+
+_log = logging.getLogger("edge_agent.http")
+
+
+async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mapping[str, str]) -> Caller:
+    """Who calls; `path` as it stands in the URL, `headers` by lower-case names.
+
+    Raises Refusal 401 and 403, and ConfigError where the settings that decide it are wrong."""
+    door = Door(tokens=deps.settings.tokens, origins=deps.settings.cors, key=deps.run_token_key)
+    return await admit(door, Ask.of(scheme, headers, opened_by_run_token(method, path)), deps.clock.now())
+
+
+def told(deps: Deps, error: Exception, origin: str | None) -> Answer:
+    """The problem for an error, readable for an allowed page, with every declared secret masked. Logs what is ours."""
+    answer = answer_for(error)
+    if answer.status == 500:
+        trace = "".join(traceback.format_exception(error))
+        _log.error("unexpected: %s", deps.settings.mask(trace))
+    body = deps.settings.mask(answer.body.decode()).encode()
+    return replace(answer, body=body, headers={**answer.headers, **page_headers(deps, origin)})
+
+
+def page_headers(deps: Deps, origin: str | None) -> dict[str, str]:
+    """The CORS headers of any answer. A fault in EDGE_AGENT_CORS opens nothing."""
+    try:
+        return cors_headers(deps.settings.cors, origin)
+    except Exception:  # told where it decides something
+        return {}

@@ -1,0 +1,74 @@
+"""What the API needs from outside, one page."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from edge_agent.core.errors import ConfigError
+from edge_agent.core.events import RunCreated
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Clock
+from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
+from edge_agent.wire.settings import Settings
+
+RunMethod = Literal["create", "state", "cancel", "resume", "answer"]
+
+
+class Runs(Protocol):
+    """The runs of this deployment, each in its own object."""
+
+    async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
+        """Ask the run's object; every method answers with the state of the run.
+
+        create  {"created": RunCreated, "fingerprint": str, "idempotent": bool}: with `idempotent` the same fingerprint
+                is answered like the first time; else, and for another fingerprint, 409.
+        state   {}
+        cancel  {"reason": str | null}
+        resume  {"reason": str | null}
+        answer  {"question_id": str, "answer": str}
+
+        Raises Refusal; 404 unknown_run (and nothing is stored) for a run that was never created.
+        """
+        ...
+
+
+class Offer(Protocol):
+    """What this deployment offers."""
+
+    @property
+    def version(self) -> str: ...
+
+    def configure(self, request: StartRun) -> RunCreated:
+        """The frozen configuration of the run that is asked for.
+
+        Raises Refusal (422, with `field`) for an unknown agent or model and for limits above the agent's, and
+        ConfigError where a variable it needs is wrong."""
+        ...
+
+    def agents(self) -> Sequence[AgentInfo]: ...
+
+    async def tools(self) -> ToolsAnswer:
+        """Never raises for a server that cannot be reached: that is a sentence in the answer."""
+        ...
+
+    def faults(self) -> Sequence[ConfigError]:
+        """Everything wrong with variables and agents. Connects to nothing."""
+        ...
+
+
+def random_run_id() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    """Everything the API is made of. `run_token_key` is asked only where a run token is made or shown."""
+
+    settings: Settings
+    runs: Runs
+    offer: Offer
+    clock: Clock
+    run_token_key: Callable[[], Awaitable[bytes]]
+    runtime: str = "unknown"
+    new_run_id: Callable[[], str] = random_run_id

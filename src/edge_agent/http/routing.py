@@ -1,0 +1,46 @@
+"""Paths: which go straight to a run's object, which a run token opens, and what stands near one that leads nowhere."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import unquote
+
+StreamKind = Literal["events", "ws", "log", "files"]
+OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
+_STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
+_OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|answers/.+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRoute:
+    """A request that the run's object answers itself. `name`: the file, decoded."""
+
+    run_id: str
+    kind: StreamKind
+    name: str | None = None
+
+
+def stream_route(method: str, path: str) -> StreamRoute | None:
+    """Which object answers this path (as it stands in the URL); None where the API does."""
+    found = _STREAM.fullmatch(path)
+    if found is None or method != "GET":
+        return None
+    run_id, kind, files, name = found.groups()
+    return StreamRoute(run_id=run_id, kind=cast(StreamKind, kind or files), name=unquote(name) if name else None)
+
+
+def opened_by_run_token(method: str, path: str) -> str | None:
+    """The run whose token opens this path: its state, streams and files, and to cancel or answer it."""
+    if route := stream_route(method, path):
+        return route.run_id
+    found = _OPENED.fullmatch(path)
+    if found is None or method != ("POST" if found[2] else "GET"):
+        return None
+    return found[1]
+
+
+def nearby(path: str, templates: Iterable[str]) -> list[str]:
+    """Up to three paths of the API that look like the one asked for."""
+    return difflib.get_close_matches(path[:200], sorted(set(templates)), n=3, cutoff=0.5)

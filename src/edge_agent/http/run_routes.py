@@ -1,0 +1,109 @@
+"""/v1/runs: start a run, look at it, cancel, resume and answer it."""
+
+import hashlib
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Request
+from fastapi.responses import JSONResponse
+from pydantic import TypeAdapter
+
+from edge_agent.core.canonical import canonical
+from edge_agent.core.errors import Refusal
+from edge_agent.core.events import RunCreated
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.state import RunState
+from edge_agent.http.auth import Caller
+from edge_agent.http.openapi import problems
+from edge_agent.http.ports import Deps, RunMethod
+from edge_agent.http.run_tokens import run_token
+from edge_agent.wire.http import (
+    RUN_ID_PATTERN,
+    CancelRun,
+    GiveAnswer,
+    Links,
+    ResumeRun,
+    RunStartedAnswer,
+    StartRun,
+)
+
+RunId = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="As POST /v1/runs answered it.")]
+QuestionId = Annotated[
+    str, Path(min_length=1, max_length=300, description="From `waiting_for.questions` of the state.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r"^[\x20-\x7e]{1,255}$",
+        description="The same key and body return the same run; another body is a 409. Keys are kept per caller.",
+    ),
+]
+_CREATED = TypeAdapter(RunCreated)
+
+
+def run_routes(deps: Deps) -> APIRouter:
+    router = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+    @router.post("", status_code=202, response_model=RunStartedAnswer, responses=problems(400, 409, 413, 415, 422, 503))
+    async def start_run(request: Request, body: StartRun, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+        """Create a run and start it. Follow it at `links.events` or `links.ws`; a disconnect never cancels it."""
+        started = await _start(deps, request.state.caller, body, idempotency_key)
+        return JSONResponse(started.model_dump(), 202, {"location": started.links.self})
+
+    @router.get("/{run_id}", response_model=RunState, responses=problems(404, 422))
+    async def read_run(run_id: RunId) -> JSONResponse:
+        """The state of the run, folded from its log."""
+        return await _asked(deps, run_id, "state", {})
+
+    @router.post("/{run_id}/cancel", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422))
+    async def cancel_run(run_id: RunId, body: CancelRun | None = None) -> JSONResponse:
+        """Stop the run. What is under way is cut off; the run ends as cancelled."""
+        return await _asked(deps, run_id, "cancel", {"reason": body.reason if body else None})
+
+    @router.post("/{run_id}/resume", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422))
+    async def resume_run(run_id: RunId, body: ResumeRun | None = None) -> JSONResponse:
+        """Go on with a failed or cancelled run from its log, with nothing changed."""
+        return await _asked(deps, run_id, "resume", {"reason": body.reason if body else None})
+
+    @router.post(
+        "/{run_id}/answers/{question_id:path}",
+        response_model=RunState,
+        responses=problems(400, 404, 409, 410, 413, 415, 422),
+    )
+    async def answer_question(run_id: RunId, question_id: QuestionId, body: GiveAnswer) -> JSONResponse:
+        """Answer a question the run waits for."""
+        return await _asked(deps, run_id, "answer", {"question_id": question_id, "answer": body.answer})
+
+    return router
+
+
+async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) -> RunStartedAnswer:
+    if key is not None and body.run_id is not None:
+        detail = "`run_id` and the header Idempotency-Key both name the run: send one of them."
+        raise Refusal(422, "invalid_request", detail, field="run_id")
+    created = deps.offer.configure(body)
+    run_id = body.run_id or (_derived_id(caller.name, key) if key is not None else deps.new_run_id())
+    payload: JsonObject = {
+        "created": _CREATED.dump_python(created, mode="json"),
+        "fingerprint": hashlib.sha256(canonical(body.model_dump(mode="json", exclude_none=True)).encode()).hexdigest(),
+        "idempotent": key is not None,
+    }
+    token = run_token(await deps.run_token_key(), run_id, deps.clock.now())
+    state = await deps.runs.call(run_id, "create", payload)
+    own = f"/v1/runs/{run_id}"
+    return RunStartedAnswer(
+        run_id=run_id,
+        status=state["status"],
+        agent=state["agent"],
+        links=Links(self=own, events=f"{own}/events", ws=f"{own}/ws"),
+        stream_token=token,
+    )
+
+
+async def _asked(deps: Deps, run_id: str, method: RunMethod, payload: JsonObject) -> JSONResponse:
+    return JSONResponse(await deps.runs.call(run_id, method, payload))
+
+
+def _derived_id(caller: str, key: str) -> str:
+    """The same for the same caller and key, so that the run's own object sees a repeat."""
+    return hashlib.sha256(canonical([caller, key]).encode()).hexdigest()[:32]

@@ -1,0 +1,193 @@
+"""Every JSON body of the HTTP API: what is sent, what is answered, and the problem that may come instead."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from edge_agent.core.canonical import canonical
+from edge_agent.core.limits import Limits
+from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.state import Status
+
+RUN_ID_PATTERN = r"^[a-zA-Z0-9_-]{1,128}$"
+MAX_METADATA = 16_384
+MAX_TURNS = 1_000
+_MAX_COUNT = 1_000_000_000_000
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
+def _small_json(value: JsonObject) -> JsonObject:
+    try:
+        size = len(canonical(value).encode())
+    except ValueError:
+        raise ValueError("holds a number that is not finite") from None
+    if size > MAX_METADATA:
+        raise ValueError(f"takes {size} bytes as JSON; at most {MAX_METADATA} are kept")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"minLength": 1})]
+Metadata = Annotated[JsonObject, AfterValidator(_small_json)]
+Count = Annotated[int, Field(strict=True, gt=0, le=_MAX_COUNT)]
+Seconds = Annotated[float, Field(gt=0, le=_MAX_COUNT, allow_inf_nan=False)]
+
+
+class Asked(BaseModel):
+    """A body a client sends: unknown fields are refused, so that a misspelt one is not lost without a word."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class WantedLimits(Asked):
+    """Lower caps for this run. Absent or null: the agent's own."""
+
+    max_steps: Count | None = None
+    max_input_tokens: Count | None = None
+    max_output_tokens: Count | None = None
+    max_reasoning_tokens: Count | None = None
+    max_total_tokens: Count | None = None
+    max_tool_calls: Count | None = None
+    max_seconds: Seconds | None = None
+    max_output_tokens_per_call: Count | None = None
+
+    def wanted(self) -> dict[str, float]:
+        """What `Limits.lowered_by` takes."""
+        return self.model_dump(exclude_none=True)
+
+
+class HistoryTurn(Asked):
+    """A turn of an earlier conversation."""
+
+    role: Literal["user", "assistant"]
+    text: Text
+
+    def turn(self) -> Turn:
+        return Turn(role=self.role, text=self.text)
+
+
+class StartRun(Asked):
+    """POST /v1/runs. Only `input` is needed."""
+
+    input: Text = Field(description="The task, as text.", examples=["What is 17 * 23?"])
+    agent: str | None = Field(default=None, min_length=1, max_length=128, description="One of GET /v1/agents.")
+    mode: Literal["direct"] | None = None
+    model: str | None = Field(default=None, max_length=256, pattern=r"^(@cf|[a-z0-9][a-z0-9_-]*)/\S+$")
+    history: tuple[HistoryTurn, ...] = Field(default=(), max_length=MAX_TURNS)
+    limits: WantedLimits | None = None
+    metadata: Metadata | None = Field(default=None, description=f"At most {MAX_METADATA} bytes as JSON.")
+    run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
+
+
+class CancelRun(Asked):
+    """POST /v1/runs/{run_id}/cancel; the body may be absent."""
+
+    reason: str | None = Field(default=None, max_length=1_000)
+
+
+class ResumeRun(Asked):
+    """POST /v1/runs/{run_id}/resume; the body may be absent."""
+
+    reason: str | None = Field(default=None, max_length=1_000)
+
+
+class GiveAnswer(Asked):
+    """What a person answers to a question of a waiting run."""
+
+    answer: Annotated[Text, Field(max_length=100_000)]
+
+
+class Links(BaseModel):
+    """Paths on this server."""
+
+    self: str
+    events: str
+    ws: str
+
+
+class RunStartedAnswer(BaseModel):
+    """The run was created, or found by its Idempotency-Key. `stream_token` opens this run, and only it, for a while."""
+
+    run_id: str
+    status: Status
+    agent: str
+    links: Links
+    stream_token: str
+
+
+class AgentInfo(BaseModel):
+    """An agent of this deployment. `models`: the model and its fallbacks. `tools`: those of its own code."""
+
+    name: str
+    description: str = ""
+    default: bool = False
+    models: tuple[str, ...]
+    mode: Literal["direct"] = "direct"
+    tools: tuple[str, ...] = ()
+    limits: Limits
+
+
+class AgentsAnswer(BaseModel):
+    agents: tuple[AgentInfo, ...]
+
+
+class ToolInfo(BaseModel):
+    """A tool as models see it; `parameters` is a JSON Schema. `agents`: who has it, empty for all."""
+
+    name: str
+    description: str
+    server: str | None = None
+    parameters: JsonObject
+    read_only: bool = False
+    safe_to_repeat: bool = False
+    agents: tuple[str, ...] = ()
+
+
+class ToolsAnswer(BaseModel):
+    """`unreachable`: a sentence for each MCP server whose tools are missing."""
+
+    tools: tuple[ToolInfo, ...]
+    unreachable: tuple[str, ...] = ()
+
+
+class ConfigFault(BaseModel):
+    """A variable that is wrong, without its value."""
+
+    setting: str
+    fault: str
+    example: str
+
+
+class Health(BaseModel):
+    """`misconfigured`: it answers, and `faults` says what to mend."""
+
+    status: Literal["ok", "misconfigured"]
+    version: str
+    runtime: str
+    faults: tuple[ConfigFault, ...]
+
+
+class FieldProblem(BaseModel):
+    """`field`: a path with dots. `where`: the part of the request it stands in."""
+
+    field: str
+    where: Literal["body", "path", "query", "header"]
+    message: str
+
+
+class Problem(BaseModel):
+    """RFC 9457. `code` is stable; `detail` is a sentence that says what to do. Some codes add fields."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": True})
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    field: str | None = None
+    errors: tuple[FieldProblem, ...] | None = None
