@@ -5,10 +5,8 @@ a local-only compatibility flag or a secrets file is in it.
 
 A deploy takes the packages from Pyodide's index (`pywrangler`), a machine with PyPI alone has stand-ins for
 those that have no wheel there. So what is weighed is a laid out folder of its own (build/bundle), made of
-wrangler.toml as it stands and of python_modules/ without the stand-ins. What the real packages add can
-therefore not be weighed there; they are named, so that the figure is not taken for the whole.
-
-The real rpds-py for wasm was out of reach when this was written; its wheel for Linux is 0.4 MB compressed.
+wrangler.toml as it stands and of python_modules/ without the stand-ins. What the real packages add cannot be
+weighed there; room is kept for them instead.
 """
 
 from __future__ import annotations
@@ -29,6 +27,9 @@ from scripts.stage import ROOT
 from scripts.vendor import STAND_INS
 
 LIMIT = 3 * 1024 * 1024  # the free plan's, compressed: https://developers.cloudflare.com/workers/platform/limits/
+# The real rpds-py for wasm was out of reach when this was written. Its wheel for Linux is 375 kB; that of
+# pydantic-core for Linux is half as large again as the one for wasm.
+ROOM_FOR_REAL = {"rpds": 400 * 1024}
 SHOWN = 25
 STAND_IN_MARK = b"IS_STAND_IN"
 
@@ -39,11 +40,14 @@ def main() -> None:
     bundle = make_bundle(project)
     packages = by_package(bundle)
     total = print_table(packages)
+    for module in STAND_INS.values():
+        if module not in packages:
+            print(f"{module:<28}{'not at hand':>12}{_kib(ROOM_FOR_REAL[module]):>12}   kept free for the real one")
+            total += ROOM_FOR_REAL[module]
+    print(f"{_kib(LIMIT - total)} left")
     faults = [*find_faults(bundle, project / "wrangler.json")]
     if total > LIMIT:
         faults.append(f"{_kib(total)} compressed is over the limit of {_kib(LIMIT)}")
-    if left_out := [name for name, module in STAND_INS.items() if module not in packages]:
-        print(f"not weighed, since PyPI has no wheel of it for this platform: {', '.join(left_out)}")
     if faults:
         sys.exit("bundle: " + "\nbundle: ".join(faults))
 

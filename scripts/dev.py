@@ -34,7 +34,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8787)
     parser.add_argument("--state", type=Path, default=ROOT / ".edge-agent" / "state")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell in the background has it ignored
+        signal.signal(number, _interrupt)
     try:
         _serve(options.port, options.state)
     except KeyboardInterrupt:
@@ -73,7 +74,7 @@ def _model_variables(model: str | None) -> Generator[dict[str, str]]:
     try:
         path = local_model.ensure_model(say)
         server = local_model.start_server(path, port)
-    except Exception as error:  # whatever it is, the way out is the same
+    except Exception as error:  # noqa: BLE001 - whatever it is, the way out is the same
         sys.exit(
             f"\nno local model: {error}\n"
             f"Way out: name one of a provider's, e.g. OPENAI_API_KEY=... {MODEL}=openai/gpt-5-mini make dev"

@@ -213,14 +213,14 @@ def _diagnosis(output: str, registry: str) -> str:
 STEPS = (
     Step(
         name="venv",
-        title=".venv: development tools from PyPI (60 packages, about 50 MB to fetch)",
+        title=".venv: development tools from PyPI (about 55 packages, 80 MB to fetch)",
         sources=[ROOT / "requirements/dev.txt"],
         result=VENV_PYTHON,
         make=make_venv,
     ),
     Step(
         name="node_modules",
-        title="node_modules: wrangler, workerd, Node 22, Pyodide from npm (152 packages, about 150 MB to fetch)",
+        title="node_modules: wrangler, workerd, Node 22, Pyodide from npm (152 packages, 160 MB to fetch)",
         sources=[ROOT / "package.json", ROOT / "package-lock.json"],
         result=NODE_MODULES / "node/bin/node",
         make=make_node_modules,
@@ -234,7 +234,7 @@ STEPS = (
     ),
     Step(
         name="python_modules",
-        title="python_modules: the Worker's packages from PyPI (21 packages, about 4 MB to fetch)",
+        title="python_modules: the Worker's packages from PyPI (21 packages, 4 MB to fetch)",
         sources=[ROOT / "requirements/worker.txt", ROOT / "scripts/vendor.py", ROOT / "scripts/stand_ins"],
         result=PYTHON_MODULES / "pyvenv.cfg",
         make=make_python_modules,
