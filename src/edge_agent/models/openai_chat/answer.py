@@ -1,0 +1,139 @@
+"""The pure half of a call: bytes of a chat completion in, neutral events out."""
+
+from typing import Any, cast
+
+from edge_agent.core.events import FinishReason
+from edge_agent.core.messages import JsonObject, OpaquePart
+from edge_agent.core.model import Finished, ModelEvent, Opaque, UsageSeen
+from edge_agent.core.usage import Usage
+from edge_agent.models.openai_chat.body import Body, cut
+from edge_agent.models.openai_chat.deltas import Deltas
+from edge_agent.models.openai_chat.failures import Source, failed_inside
+from edge_agent.models.openai_chat.replay import Replay
+from edge_agent.models.openai_chat.tool_calls import ToolCalls
+from edge_agent.models.openai_chat.usage import read_usage
+
+_FINISHED: dict[str, FinishReason] = {
+    "stop": "stop", "end_turn": "stop", "eos": "stop", "length": "length", "max_tokens": "length", "model_length": "length",
+    "tool_calls": "tool-calls", "function_call": "tool-calls", "content_filter": "filtered",
+}  # fmt: skip
+
+
+class ChatAnswer:
+    """One answer. Feed it what arrives; `end` when the connection has ended or `over` says that nothing more will come.
+
+    Text and reasoning go out with each read, tool calls at the end only: a call of an unfinished answer must never run.
+    Raises ModelError for errors inside the answer, and from `end` for one that was cut."""
+
+    def __init__(self, source: Source, *, provider: str, replayed: tuple[str, ...] = ()) -> None:
+        self._source, self._provider = source, provider
+        self._body = Body(source)
+        self._deltas = Deltas()
+        self._calls = ToolCalls()
+        self._replay = Replay(replayed)
+        self._usage: Usage | None = None
+        self._told: Usage | None = None  # the usage that went out last
+        self._reason: FinishReason | None = None
+        self._refused = False
+
+    @property
+    def over(self) -> bool:
+        return self._body.over
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said why it stopped. Usage may still come."""
+        return self._reason is not None
+
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
+        for payload in self._body.feed(chunk):
+            self._take(payload)
+        return self._said(self._deltas.drain())
+
+    def end(self) -> list[ModelEvent]:
+        """The rest of a whole answer, `Finished` last."""
+        for payload in self._body.end():
+            self._take(payload)
+        if self._reason is None and not self._body.over:
+            raise cut(self._source, "stopped without a finish reason")
+        events = self._said(self._deltas.end())
+        if data := {**self._replay.data(), **({"calls": extras} if (extras := self._calls.extras()) else {})}:
+            events.append(Opaque(part=OpaquePart(provider=self._provider, data=data)))
+        return [*events, *self._calls.whole(), Finished(reason=self._finish_reason())]
+
+    def _said(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        if self._usage is not None and self._usage != self._told:
+            self._told = self._usage
+            events.append(UsageSeen(usage=self._usage))
+        return events
+
+    def _finish_reason(self) -> FinishReason:
+        """Tool calls win over "stop": the loop follows them. A cut and a filter win over tool calls."""
+        if self._refused:
+            return "filtered"
+        if self._reason in ("length", "filtered"):
+            return self._reason
+        return "tool-calls" if self._calls else self._reason if self._reason == "other" else "stop"
+
+    def _take(self, payload: JsonObject) -> None:
+        usage = payload.get("usage") or _of(payload, "x_groq").get("usage")
+        if isinstance(usage, dict):
+            self._usage = read_usage(cast(JsonObject, usage), self._usage or Usage())
+        if error := payload.get("error") or payload.get("errors"):
+            raise failed_inside(self._source, error)
+        choices = payload.get("choices")
+        for choice in cast(list[Any], choices) if isinstance(choices, list) else []:
+            if isinstance(choice, dict) and not cast(JsonObject, choice).get("index"):
+                self._choice(cast(JsonObject, choice))
+
+    def _choice(self, choice: JsonObject) -> None:
+        if error := choice.get("error"):
+            raise failed_inside(self._source, error)
+        delta = _of(choice, "delta" if "delta" in choice else "message")
+        self._reasoning(delta.get("reasoning_content") or delta.get("reasoning"))
+        self._content(delta.get("content"))
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._refused = True
+            self._deltas.text(refusal)
+        self._calls.take(delta.get("tool_calls"))
+        self._replay.take(delta)
+        if isinstance(reason := choice.get("finish_reason"), str) and reason:
+            self._finish(reason)
+
+    def _finish(self, reason: str) -> None:
+        if reason == "error":
+            raise failed_inside(self._source, {"message": "finish_reason is error"})
+        if self._reason not in ("length", "filtered"):  # a server may send several; a cut is never taken back
+            self._reason = _FINISHED.get(reason, "other")
+
+    def _content(self, content: Any) -> None:
+        """Text; or a number (Workers AI); or a list of parts (Mistral)."""
+        if isinstance(content, str):
+            self._deltas.text(content)
+        elif isinstance(content, list):
+            for part in cast(list[Any], content):
+                self._part(part)
+        elif isinstance(content, int | float) and not isinstance(content, bool):
+            self._deltas.text(str(content))
+
+    def _part(self, part: Any) -> None:
+        if not isinstance(part, dict):
+            self._content(part if isinstance(part, str) else None)
+            return
+        fields = cast(JsonObject, part)
+        if fields.get("type") == "thinking":
+            self._reasoning(fields.get("thinking"))
+        else:
+            self._content(fields.get("text"))
+
+    def _reasoning(self, thought: Any) -> None:
+        if isinstance(thought, str):
+            self._deltas.reasoning(thought)
+        for part in cast(list[Any], thought) if isinstance(thought, list) else []:
+            self._reasoning(cast(JsonObject, part).get("text") if isinstance(part, dict) else part)
+
+
+def _of(fields: JsonObject, name: str) -> JsonObject:
+    value = fields.get(name)
+    return cast(JsonObject, value) if isinstance(value, dict) else {}

@@ -1,0 +1,112 @@
+"""The body of an answer as JSON objects, whatever form the server chose: a stream of events, one JSON document, or neither."""
+
+import json
+from typing import Any, Literal, cast
+
+from edge_agent.core.errors import ModelError
+from edge_agent.core.messages import JsonObject
+from edge_agent.models.openai_chat.failures import Source
+from edge_agent.wire.sse import MAX_CHARS, Decoder, Frame
+
+Form = Literal["events", "document", "html", "text"]
+_HEAD = 200  # bytes kept of a body that is neither
+_BOM = b"\xef\xbb\xbf"
+
+
+class Body:
+    """Bytes in, objects out. The first character decides the form: content types are not to be relied on.
+
+    `over`: [DONE] has come; what follows is of no interest. Raises ModelError("bad-answer")."""
+
+    def __init__(self, source: Source) -> None:
+        self.over = False
+        self._source = source
+        self._form: Form | None = None
+        self._events = Decoder()
+        self._kept = bytearray()  # the document, or the head of what is none
+        self._objects = 0
+
+    def feed(self, chunk: bytes) -> list[JsonObject]:
+        if self._form == "events":
+            return self._read(self._events.feed(chunk))
+        self._kept += chunk
+        if self._form is None:
+            self._form = _form(self._kept)
+            if self._form == "events":
+                chunk = bytes(self._kept)
+                del self._kept[_HEAD:]
+                return self._read(self._events.feed(chunk))
+        if self._form != "document":
+            del self._kept[_HEAD:]
+        elif len(self._kept) > MAX_CHARS:
+            raise self._bad(f"sent a document of more than {MAX_CHARS} bytes")
+        return []
+
+    def end(self) -> list[JsonObject]:
+        """What is left when the connection has ended. Raises ModelError("truncated") for half a document."""
+        if self._form == "document":
+            return self._document()
+        if self._form == "html":
+            raise self._bad("answered with an HTML page")
+        if self._form == "events":
+            left = self._read(self._events.end(), last=True)
+            if self._objects or self.over or self._kept.lstrip().startswith((b"data:", b"event:", b"id:", b":", b"retry:")):
+                return left
+        if self._form is None:
+            raise cut(self._source, "sent nothing")
+        raise self._bad(f"sent no events and no JSON{self._source.quoted(self._kept.decode('utf-8', 'replace'))}")
+
+    def _read(self, frames: list[Frame], *, last: bool = False) -> list[JsonObject]:
+        """`last`: the frame may be half; then it says nothing."""
+        objects: list[JsonObject] = []
+        for frame in frames:
+            if frame.data.startswith("[DONE]"):
+                self.over = True
+                break
+            try:
+                objects += _objects(json.loads(frame.data), failed=frame.event == "error")
+            except (ValueError, RecursionError):
+                if not last and frame.data.strip():
+                    raise self._bad(f"sent an event that is no JSON{self._source.quoted(frame.data)}", retry=True) from None
+        self._objects += len(objects)
+        return objects
+
+    def _document(self) -> list[JsonObject]:
+        try:
+            objects = _objects(json.loads(self._kept.removeprefix(_BOM)), failed=False)
+        except (ValueError, RecursionError):
+            raise cut(self._source, "sent a JSON document that breaks off or is malformed") from None
+        if not any("choices" in one or "error" in one or "errors" in one for one in objects):
+            raise self._bad("sent a JSON document that is no chat completion")
+        self.over = True
+        return objects
+
+    def _bad(self, what: str, *, retry: bool = False) -> ModelError:
+        remedy = "Try again." if retry else "The base URL likely is wrong: it often ends in /v1, before /chat/completions."
+        return self._source.error("bad-answer", what, remedy, retryable=retry)
+
+
+def cut(source: Source, what: str) -> ModelError:
+    """An answer that ended before its end."""
+    return source.error("truncated", f"{what}: the answer was cut", "Try again.", retryable=True)
+
+
+def _form(head: bytearray) -> Form | None:
+    """What the first characters look like; None while there are none."""
+    first = head.removeprefix(_BOM).lstrip()[:1]
+    if not first or _BOM.startswith(head):
+        return None
+    if first in b"{[":
+        return "document"
+    if first == b"<":
+        return "html"
+    return "events" if first in b":deir" else "text"
+
+
+def _objects(value: Any, *, failed: bool) -> list[JsonObject]:
+    """The objects of one event or document; Google's compatible endpoint puts an error into a list."""
+    if isinstance(value, list):
+        return [cast(JsonObject, one) for one in cast(list[Any], value) if isinstance(one, dict)]
+    if failed and not (isinstance(value, dict) and "error" in value):
+        return [{"error": value}]
+    return [cast(JsonObject, value)] if isinstance(value, dict) else []

@@ -1,0 +1,238 @@
+"""What a provider says when it fails, as a ModelError: how it failed, whether to try again, when, and what a person can do.
+
+Statuses, envelopes, codes and the phrases of an overflow: reference/wire-formats.md, sections 1.6, 2.5, 3.1, 3.2 and 6.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+from edge_agent.core.errors import ModelError, ModelErrorKind
+from edge_agent.models.endpoint import Endpoint
+
+MAX_TOLD = 500  # characters of a provider's own words
+MAX_RETRY_AFTER = 86_400.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who is talked about in a message. `secrets` never stand in one."""
+
+    model: str
+    host: str
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, endpoint: Endpoint, model: str) -> "Source":
+        return cls(model=f"{endpoint.provider}/{model}", host=endpoint.host, secrets=endpoint.secrets)
+
+    def error(
+        self, kind: ModelErrorKind, what: str, remedy: str, *, retryable: bool, retry_after: float | None = None
+    ) -> ModelError:
+        """`what` goes on after the model's name, `remedy` is a sentence."""
+        text = self.hidden(f"The model {self.model} at {self.host} {what}. {remedy}")
+        return ModelError(kind, text, retryable=retryable, retry_after=retry_after)
+
+    def quoted(self, words: str) -> str:
+        """`: "the provider's own words"`, without secrets and clipped; empty for none."""
+        words = self.hidden(" ".join(words.split()))
+        clipped = words[:MAX_TOLD] + ("…" if len(words) > MAX_TOLD else "")
+        return f': "{clipped}"' if words else ""
+
+    def hidden(self, text: str) -> str:
+        """The text with each secret replaced; before anything is clipped, or half a key would be left."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[secret]")
+        return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an error body says, whatever envelope it came in. `code` and `type` are in lower case."""
+
+    message: str = ""
+    code: str = ""
+    type: str = ""
+    retry_after: float | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.message} {self.code} {self.type}".lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    kind: ModelErrorKind
+    retryable: bool
+    what: str
+    remedy: str
+
+
+_WAIT = "Try again later, or name a fallback model."
+_RULES: Mapping[int, _Rule] = {
+    400: _Rule(kind="bad-request", retryable=False, what="refused the request", remedy="Check the model's name and its options."),
+    401: _Rule(kind="unauthorized", retryable=False, what="refused the key", remedy="Check the key of this provider."),
+    402: _Rule(kind="quota", retryable=False, what="asks for payment", remedy="Check the account's balance and billing."),
+    403: _Rule(kind="unauthorized", retryable=False, what="does not allow this", remedy="Check what the key of this provider may use."),
+    404: _Rule(kind="not-found", retryable=False, what="was not found", remedy="Check the model's name and the base URL (it often ends in /v1)."),
+    408: _Rule(kind="timeout", retryable=True, what="took too long to answer", remedy=_WAIT),
+    409: _Rule(kind="unavailable", retryable=True, what="is busy with a conflicting request", remedy=_WAIT),
+    429: _Rule(kind="rate-limited", retryable=True, what="gets too many requests", remedy="Send fewer at a time, or name a fallback model."),
+    529: _Rule(kind="overloaded", retryable=True, what="is overloaded", remedy=_WAIT),
+}  # fmt: skip
+_UNAVAILABLE = _Rule(kind="unavailable", retryable=True, what="is not available now", remedy=_WAIT)
+_OVERLOADED = _RULES[529]
+_QUOTA = _Rule(
+    kind="quota", retryable=False, what="has no quota left for this account",
+    remedy="Check the account's plan, its spend limit and its balance.",
+)  # fmt: skip
+_OVERFLOW = _Rule(
+    kind="context-overflow", retryable=False, what="says that the request is too long for its context window",
+    remedy="Shorten the conversation, or use a model with a larger window.",
+)  # fmt: skip
+_BLOCKED = _Rule(
+    kind="refused", retryable=False, what="is behind a guardrail that blocked this",
+    remedy="Change the request, or the guardrail's rules.",
+)  # fmt: skip
+_BAD_CALL = _Rule(
+    kind="bad-answer", retryable=True, what="wrote a tool call that its own server could not read",
+    remedy="Try again; if it keeps happening, set tool_mode to json for this model.",
+)  # fmt: skip
+_REDIRECT = _Rule(
+    kind="bad-answer", retryable=False, what="answered with a redirect",
+    remedy="The base URL likely is wrong: give the one that answers itself; keys are not sent on to another address.",
+)  # fmt: skip
+
+_OVERFLOW_PHRASES = re.compile(
+    r"prompt is too long|context_length_exceeded|maximum context length|reduce the length of|exceeds the maximum number of tokens"
+    r"|input token count|input is too long|too many (input )?tokens|context window|context size|context length|exceed_context_size"
+)
+_QUOTA_PHRASES = re.compile(
+    r"insufficient_quota|\b3036\b|spend(ing)? limit|billing|credit balance|daily (free )?(limit|allocation|quota|neurons)"
+)
+_OVERLOADED_PHRASES = re.compile(r"overloaded|\b3040\b|out of capacity|capacity temporarily exceeded")
+_STATUS_OF_TYPE: Mapping[str, int] = {
+    "invalid_request_error": 400, "authentication_error": 401, "invalid_api_key": 401, "billing_error": 402,
+    "permission_error": 403, "not_found_error": 404, "model_not_found": 404, "timeout_error": 408, "rate_limit_error": 429,
+    "rate_limit_exceeded": 429, "insufficient_quota": 429, "requests": 429, "tokens": 429, "overloaded_error": 529,
+}  # fmt: skip
+
+
+def failed_status(source: Source, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+    """The error of an answer whose status is not 2xx."""
+    told = _told(body)
+    rule = _rule(status, told)
+    retryable = rule.retryable and headers.get("x-should-retry", "").lower() != "false"
+    retry_after = _retry_after(headers) if told.retry_after is None else told.retry_after
+    words = source.quoted(told.message) or ("; the body is an HTML page" if _is_html(body) else "")
+    return source.error(
+        rule.kind, f"{rule.what} (HTTP {status}{words})", rule.remedy, retryable=retryable, retry_after=retry_after
+    )
+
+
+def failed_inside(source: Source, error: Any) -> ModelError:
+    """The error that came as a piece of an answer with status 200."""
+    told = _read(error)
+    status = _status_inside(told)
+    rule = _rule(status, told)
+    what = f"{rule.what} (an error inside its answer{source.quoted(told.message)})"
+    return source.error(rule.kind, what, rule.remedy, retryable=rule.retryable, retry_after=told.retry_after)
+
+
+def _status_inside(told: Told) -> int:
+    if told.code.isdigit() and 400 <= int(told.code) < 600:
+        return int(told.code)
+    return _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type) or 500
+
+
+def _rule(status: int, told: Told) -> _Rule:
+    text = told.text
+    if told.code == "tool_use_failed":
+        return _BAD_CALL
+    if status in (422, 424) and (told.code in ("2016", "2017") or "guardrail" in text):
+        return _BLOCKED
+    if status == 413 or (status in (400, 422, 500) and _OVERFLOW_PHRASES.search(text)):
+        return _OVERFLOW
+    if status == 429 and _QUOTA_PHRASES.search(text):
+        return _QUOTA
+    if (status == 429 or status >= 500) and _OVERLOADED_PHRASES.search(text):
+        return _OVERLOADED
+    if 300 <= status < 400:
+        return _REDIRECT
+    return _RULES.get(status) or (_UNAVAILABLE if status >= 500 else _RULES[400])
+
+
+def _told(body: bytes) -> Told:
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        return _read(json.loads(text))
+    except (ValueError, RecursionError):
+        return Told() if _is_html(body) else Told(message=text)
+
+
+def _read(value: Any) -> Told:
+    """{"error": …}, {"errors": […]}, [{"error": …}], {"detail": …}, {"message", "code", "type"}, {"internalCode", …} or plain text."""
+    for _ in range(4):  # envelopes in envelopes
+        if isinstance(value, list):
+            value = cast(list[Any], value)[0] if value else ""
+        elif isinstance(value, dict):
+            inner = next((value[name] for name in ("error", "errors", "detail") if value.get(name)), None)  # pyright: ignore
+            if inner is None or (isinstance(inner, str) and value.get("message")):  # pyright: ignore
+                break
+            value = inner  # pyright: ignore
+    if isinstance(value, dict):
+        return _fields(cast(dict[str, Any], value))
+    return Told(message=value if isinstance(value, str) else "")
+
+
+def _fields(error: dict[str, Any]) -> Told:
+    message = next((error[name] for name in ("message", "msg", "description") if isinstance(error.get(name), str)), "")
+    metadata = error.get("metadata")
+    raw = cast(dict[str, Any], metadata).get("raw") if isinstance(metadata, dict) else None
+    code = error.get("code", error.get("internalCode"))
+    kind = error.get("type", error.get("status"))
+    return Told(
+        message=f"{message}: {raw}" if isinstance(raw, str) else message,
+        code=str(code).lower() if isinstance(code, str | int) else "",
+        type=kind.lower() if isinstance(kind, str) else "",
+        retry_after=_retry_delay(error.get("details")),
+    )
+
+
+def _retry_delay(details: Any) -> float | None:
+    """Google's RetryInfo: {"retryDelay": "17s"} among the details."""
+    for detail in cast(list[Any], details) if isinstance(details, list) else []:
+        delay = cast(dict[str, Any], detail).get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str):
+            return _seconds(delay.removesuffix("s"))
+    return None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """retry-after-ms, or Retry-After as seconds or as a date."""
+    if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    if not text or (seconds := _seconds(text)) is not None:
+        return _seconds(text)
+    try:
+        return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), MAX_RETRY_AFTER)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return min(seconds, MAX_RETRY_AFTER) if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _is_html(body: bytes) -> bool:
+    return body.lstrip()[:1] == b"<"

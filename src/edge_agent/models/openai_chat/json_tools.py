@@ -1,0 +1,104 @@
+"""JSON tool mode, the asking half: for models without dependable tool calls of their own.
+
+The tools are described in the system prompt, and `response_format` lets the model write nothing but {"tool", "arguments"} of an
+offered tool or {"answer"}. What tools said is told as prose in the user's turns: a small model that sees tool JSON in its own
+turns writes tool JSON as its answer (reference/local-model.md).
+"""
+
+import json
+from collections.abc import Iterable
+
+from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, ToolSpec
+from edge_agent.core.model import ModelRequest
+from edge_agent.models.openai_chat.grammar import grammar_schema
+
+
+def offers(request: ModelRequest) -> bool:
+    """Whether a tool may be called; otherwise the model writes plain text."""
+    return bool(request.tools) and request.tool_choice != "none"
+
+
+def told(request: ModelRequest, *, required: bool) -> tuple[str, list[JsonObject]]:
+    """The system prompt and the messages. `required`: a tool must be called although the request leaves it open."""
+    tools = _described(request, required=required) if offers(request) else ""
+    return "\n\n".join(part for part in (request.system, tools) if part), _history(request.messages)
+
+
+def response_format(request: ModelRequest, *, required: bool) -> JsonObject:
+    forms = [_call_form(spec) for spec in request.tools]
+    if _may_answer(request, required=required):
+        forms.append(_object({"answer": {"type": "string"}}))
+    schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    return {"type": "json_schema", "json_schema": {"name": "next_step", "strict": True, "schema": schema}}
+
+
+def _may_answer(request: ModelRequest, *, required: bool) -> bool:
+    return request.tool_choice != "required" and not required
+
+
+def _call_form(spec: ToolSpec) -> JsonObject:
+    return _object({"tool": {"type": "string", "enum": [spec.name]}, "arguments": grammar_schema(spec.parameters)})
+
+
+def _object(properties: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _described(request: ModelRequest, *, required: bool) -> str:
+    lines = [f"- {spec.name}: {spec.description}\n  arguments: {_parameters(spec)}" for spec in request.tools]
+    call = 'To use a tool, reply with {"tool": "<name>", "arguments": {…}}.'
+    answer = ' To answer, reply with {"answer": "<text>"}.' if _may_answer(request, required=required) else ""
+    return "\n".join(["You have these tools:", *lines, "", f"Reply with one JSON object and nothing else. {call}{answer}"])
+
+
+def _parameters(spec: ToolSpec) -> str:
+    """Name, type and meaning of each: shorter than the schema, and easier to read for a small model."""
+    properties: JsonObject = spec.parameters.get("properties") or {}
+    required = spec.parameters.get("required") or []
+    if not properties:
+        return "none"
+    return ", ".join(_parameter(name, schema, name in required) for name, schema in properties.items())
+
+
+def _parameter(name: str, schema: object, required: bool) -> str:  # noqa: FBT001 (a row of one table)
+    fields: JsonObject = schema if isinstance(schema, dict) else {}
+    kind = " | ".join(map(json.dumps, fields["enum"])) if isinstance(fields.get("enum"), list) else fields.get("type", "any")
+    note = "" if required else ", optional"
+    meaning = f": {fields['description']}" if isinstance(fields.get("description"), str) else ""
+    return f"{name} ({kind}{note}){meaning}"
+
+
+def _history(messages: Iterable[Message]) -> list[JsonObject]:
+    """User and assistant turns that alternate; tool rounds become a part of the user's turn before them."""
+    turns: list[JsonObject] = []
+    arguments = {call.id: call.arguments for message in messages if isinstance(message, AssistantMessage) for call in message.calls}
+    after_tools = False
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            _say(turns, "user", _told_result(message, arguments.get(message.call_id, {})))
+        elif isinstance(message, AssistantMessage):
+            if message.text and not message.calls:
+                _say(turns, "assistant", message.text)
+        else:
+            _say(turns, "user", message.text)
+        after_tools = isinstance(message, ToolMessage)
+    if after_tools:
+        _say(turns, "user", "Answer the question with these results, in plain words.")
+    return turns
+
+
+def _say(turns: list[JsonObject], role: str, text: str) -> None:
+    if turns and turns[-1]["role"] == role:
+        turns[-1]["content"] += f"\n\n{text}"
+    else:
+        turns.append({"role": role, "content": text})
+
+
+def _told_result(message: ToolMessage, arguments: JsonObject) -> str:
+    with_ = ", ".join(f"{name} = {_plain(value)}" for name, value in arguments.items())
+    said = "gave" if message.ok else "failed"
+    return f"The tool {message.name}{f' with {with_}' if with_ else ''} {said}: {message.text}"
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

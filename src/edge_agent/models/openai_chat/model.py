@@ -1,0 +1,122 @@
+"""A model behind an OpenAI-compatible chat completions endpoint: what is left for I/O to do."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+
+from edge_agent.core.errors import ModelError
+from edge_agent.core.model import ModelEvent, ModelRequest
+from edge_agent.models.endpoint import Endpoint
+from edge_agent.models.openai_chat import json_tools
+from edge_agent.models.openai_chat.answer import ChatAnswer
+from edge_agent.models.openai_chat.body import cut
+from edge_agent.models.openai_chat.failures import Source, failed_status
+from edge_agent.models.openai_chat.json_answer import JsonToolAnswer
+from edge_agent.models.openai_chat.request import PATH, build, headers
+from edge_agent.models.patience import OutOfPatience, Patience
+from edge_agent.models.transport import Reply, Transport, TransportError
+
+MAX_ERROR_BYTES = 65_536  # read of the body of a refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAIChat:
+    """Implements the Model port.
+
+    stall_timeout: seconds the server may say nothing, before the headers as well. timeout: seconds for the whole call. None: no limit.
+    """
+
+    name: str
+    endpoint: Endpoint
+    transport: Transport
+    stall_timeout: float | None = 60.0
+    timeout: float | None = None
+
+    @property
+    def provider(self) -> str:
+        return self.endpoint.provider
+
+    @property
+    def force_text_after_tool(self) -> bool:
+        return self.endpoint.profile.force_text_after_tool
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        source = Source.of(self.endpoint, self.name)
+        answer = self._answer(request, source)
+        patience = Patience(stall=self.stall_timeout, total=self.timeout)
+        reply: Reply | None = None
+        try:
+            reply = await self._ask(request, source, patience)
+            chunks = reply.chunks()
+            while not answer.over and (chunk := await self._next(chunks, answer, source, patience)) is not None:
+                for event in answer.feed(chunk):
+                    yield event
+            for event in answer.end():
+                yield event
+        finally:
+            patience.stop()
+            if reply is not None:
+                await reply.close()
+
+    def _answer(self, request: ModelRequest, source: Source) -> ChatAnswer | JsonToolAnswer:
+        profile = self.endpoint.profile
+        answer = ChatAnswer(source, provider=self.endpoint.provider, replayed=profile.replayed)
+        if profile.tool_mode == "json" and json_tools.offers(request):
+            return JsonToolAnswer(answer, source, [spec.name for spec in request.tools])
+        return answer
+
+    async def _ask(self, request: ModelRequest, source: Source, patience: Patience) -> Reply:
+        """An answer with status 2xx."""
+        # What has no UTF-8 (half an emoji in a user's text) must not fail the call.
+        body = json.dumps(build(request, self.endpoint, self.name), ensure_ascii=False).encode("utf-8", "replace")
+        url = self.endpoint.url(PATH)
+        try:
+            reply = await patience.wait(self.transport.post(url, headers(request, self.endpoint), body))
+        except TransportError as error:
+            remedy = "Check that the base URL is right and the server runs."
+            raise source.error("connection", f"cannot be reached ({error})", remedy, retryable=True) from error
+        except OutOfPatience as over:
+            raise _impatient(source, over) from None
+        if 200 <= reply.status < 300:
+            return reply
+        try:
+            raise failed_status(source, reply.status, reply.headers, await _read_error(reply, patience))
+        finally:
+            await reply.close()
+
+    async def _next(
+        self, chunks: AsyncIterator[bytes], answer: ChatAnswer | JsonToolAnswer, source: Source, patience: Patience
+    ) -> bytes | None:
+        """The next piece; None at the end. Once the model has said why it stopped, a server that is silent or breaks off
+        takes nothing away any more."""
+        try:
+            return await patience.wait(anext(chunks))
+        except StopAsyncIteration:
+            return None
+        except TransportError as error:
+            if answer.finished:
+                return None
+            raise cut(source, f"lost the connection ({error})") from error
+        except OutOfPatience as over:
+            if answer.finished and over.limit == "stalled":
+                return None
+            raise _impatient(source, over) from None
+
+
+async def _read_error(reply: Reply, patience: Patience) -> bytes:
+    """The beginning of a refusal's body; what came of it when it breaks off."""
+    body, chunks = b"", reply.chunks()
+    try:
+        while len(body) < MAX_ERROR_BYTES:
+            body += await patience.wait(anext(chunks))
+    except (StopAsyncIteration, TransportError, OutOfPatience):
+        pass
+    return body[:MAX_ERROR_BYTES]
+
+
+def _impatient(source: Source, over: OutOfPatience) -> ModelError:
+    if over.limit == "timeout":
+        remedy = "Raise EDGE_AGENT_MODEL_TIMEOUT (0 switches it off), or ask for less."
+        return source.error("timeout", f"did not end within {over.seconds:g} s", remedy, retryable=True)
+    remedy = "Raise EDGE_AGENT_STALL_TIMEOUT if this model thinks for longer without a word."
+    return source.error("stalled", f"said nothing for {over.seconds:g} s", remedy, retryable=True)

@@ -1,0 +1,54 @@
+"""Parts of an answer that only its provider understands and wants back: kept as they came."""
+
+from typing import Any, cast
+
+from edge_agent.core.messages import JsonObject
+
+
+class Replay:
+    """Collects the named fields of the deltas. Strings are appended; items of lists are joined where they carry an index
+    (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._fields: JsonObject = {}
+
+    def take(self, delta: JsonObject) -> None:
+        for name in self._names:
+            value = delta.get(name)
+            if isinstance(value, str) and value:
+                before = self._fields.get(name)
+                self._fields[name] = (before if isinstance(before, str) else "") + value
+            elif isinstance(value, list):
+                items = self._fields.setdefault(name, [])
+                for item in cast(list[Any], value):
+                    _join(items, item)
+
+    def data(self) -> JsonObject:
+        """What an opaque part keeps, and `put_back` reads; empty for nothing."""
+        return {"message": self._fields} if self._fields else {}
+
+
+def put_back(message: JsonObject, data: JsonObject) -> JsonObject:
+    """An assistant message of a request with what its provider wants back."""
+    calls = message.get("tool_calls", [])
+    extras = data.get("calls", {})
+    told = [{**call, **extras.get(str(position), {})} for position, call in enumerate(calls)]
+    return {**message, **data.get("message", {}), **({"tool_calls": told} if told else {})}
+
+
+def _join(items: list[Any], item: Any) -> None:
+    """A fragment of an item known by its index and type: `text`, `summary` and `data` grow, the rest is set."""
+    if not isinstance(item, dict):
+        return
+    fields = cast(JsonObject, item)
+    index, kind = fields.get("index"), fields.get("type")
+    same = next((one for one in items if index is not None and (one.get("index"), one.get("type")) == (index, kind)), None)
+    if same is None:
+        items.append(dict(fields))
+        return
+    for name, value in fields.items():
+        if name in ("text", "summary", "data") and isinstance(value, str):
+            same[name] = (same.get(name) or "") + value
+        elif value is not None:
+            same[name] = value

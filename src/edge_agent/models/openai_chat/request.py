@@ -1,0 +1,117 @@
+"""The pure half of asking: a neutral request in, the body of a chat completion out."""
+
+import json
+from collections.abc import Mapping
+
+from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, ToolSpec
+from edge_agent.core.model import ModelRequest
+from edge_agent.models.endpoint import Endpoint
+from edge_agent.models.openai_chat import json_tools
+from edge_agent.models.openai_chat.replay import put_back
+
+PATH = "/chat/completions"
+MAX_METADATA = 5  # entries AI Gateway takes
+
+
+def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
+    """The body. Options win over everything: the profile's first, then the endpoint's, which go to the wire as they are."""
+    profile = endpoint.profile
+    by_json = profile.tool_mode == "json"
+    system, messages = request.system, _messages(request, endpoint.provider)
+    if by_json:
+        system, messages = json_tools.told(request, required=profile.auto_requires_tool)
+    if request.output_schema is not None and profile.structured_output == "prompt":
+        system = f"{system}\n\n{_schema_in_words(request.output_schema)}".strip()
+    body: JsonObject = {
+        "model": model,
+        "messages": [{"role": "system", "content": system}, *messages] if system else messages,
+        "stream": True,
+    }
+    if profile.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.max_output_tokens is not None:
+        body[profile.max_tokens_field] = request.max_output_tokens
+    if by_json and json_tools.offers(request):
+        body["response_format"] = json_tools.response_format(request, required=profile.auto_requires_tool)
+    else:
+        body |= _tools(request, endpoint) | _structured(request, endpoint)
+    return body | profile.options | endpoint.options
+
+
+def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
+    """What goes out with the body. Compression is not asked for: it would hold a stream back."""
+    own = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
+    if endpoint.key:
+        own["authorization"] = f"Bearer {endpoint.key}"
+    if endpoint.profile.metadata_header and request.metadata:
+        own[endpoint.profile.metadata_header] = _metadata(request.metadata)
+    return own | {name.lower(): value for name, value in endpoint.headers.items()}
+
+
+def _messages(request: ModelRequest, provider: str) -> list[JsonObject]:
+    return [told for message in request.messages if (told := _message(message, provider)) is not None]
+
+
+def _message(message: Message, provider: str) -> JsonObject | None:
+    """None for an answer that said nothing at all: many servers refuse an empty one."""
+    if isinstance(message, AssistantMessage):
+        return _assistant(message, provider) if message.text or message.calls else None
+    if isinstance(message, ToolMessage):
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    return {"role": "user", "content": message.text}
+
+
+def _assistant(message: AssistantMessage, provider: str) -> JsonObject:
+    """Content is "" beside calls, not null, which Workers AI refuses. Arguments are always the text of an object."""
+    told: JsonObject = {"role": "assistant", "content": message.text}
+    if message.calls:
+        told["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+            }
+            for call in message.calls
+        ]
+    for part in message.opaque:
+        if part.provider == provider:
+            told = put_back(told, part.data)
+    return told
+
+
+def _tools(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
+    """Nothing for no tools: an empty list is refused."""
+    if not request.tools or endpoint.profile.tool_mode == "json":
+        return {}
+    choice = request.tool_choice
+    if choice == "auto" and endpoint.profile.auto_requires_tool:
+        choice = "required"
+    if choice == "required" and not endpoint.profile.takes_required:
+        choice = "auto"
+    told: JsonObject = {"tools": [_tool(spec) for spec in request.tools]}
+    return told if choice == "auto" else told | {"tool_choice": choice}
+
+
+def _tool(spec: ToolSpec) -> JsonObject:
+    """An object schema without properties is refused by some; empty ones mean the same."""
+    parameters = {"type": "object", "properties": {}, **spec.parameters}
+    return {
+        "type": "function",
+        "function": {"name": spec.name, "description": spec.description, "parameters": parameters},
+    }
+
+
+def _structured(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
+    if request.output_schema is None or endpoint.profile.structured_output == "prompt":
+        return {}
+    return {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.output_schema}}
+    }
+
+
+def _schema_in_words(schema: JsonObject) -> str:
+    return f"Answer with one JSON object and nothing else. It must fit this JSON Schema: {json.dumps(schema)}"
+
+
+def _metadata(metadata: Mapping[str, str]) -> str:
+    return json.dumps(dict(list(metadata.items())[:MAX_METADATA]))

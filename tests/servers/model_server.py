@@ -1,0 +1,418 @@
+"""An OpenAI-compatible model server that does as it is told, over real sockets: for tests, kills and measurements.
+
+    python tests/servers/model_server.py --port 8099 [--script FILE.json]
+
+Which answer a request gets depends on the request alone, so that a killed and resumed run finds the same model again: the scenario
+is the model's name, or else the last word of that form in the newest user message that has one; the turn is the number of
+assistant messages. Scenarios:
+
+    text, text-N              a streamed text (of N tokens)          slow-text-N   the same, a token each 50 ms
+    rounds-N, rounds-N-M      N rounds of one tool call each, then a text of M tokens (200)
+    calls-N                   one round of N tool calls, then a text
+    refuse                    a refusal                              length        a text cut by the token limit
+    hang                      headers, then silence                  silent        not even headers
+    html                      an HTML page                           json          a JSON document in place of a stream
+    cut                       half a text, then the connection closes
+    error-in-stream           half a text, then an error object      overflow      400, the context window is exceeded
+    429-retry-after-N         429 with Retry-After: N the first time, then a text
+    status-N, status-N-times-M  HTTP N, always or the first M times, then a text
+
+A script is JSON {"scenario": [answer, …]}: the answer of turn n is the n-th (the last one again after that), each
+{"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}.
+GET /_log: what was received, in order. POST /_reset forgets it, and the first times. GET /v1/models, /health: it is up.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+SLOW = 0.05  # seconds between the tokens of slow-text
+_SCENARIO = re.compile(
+    r"rounds-\d+(?:-\d+)?|calls-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+|status-\d+(?:-times-\d+)?"
+    r"|error-in-stream|overflow|refuse|length|silent|hang|html|json|cut"
+)
+_WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request to the model. `closed_early`: the client closed the connection before the answer's end."""
+
+    scenario: str
+    model: str
+    turn: int
+    messages: int
+    tools: tuple[str, ...]
+    body: Json = field(default_factory=dict[str, Any])
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    status: int = 200
+    chunks: int = 0
+    done: bool = False
+    closed_early: bool = False
+
+
+class ClientGone(Exception):
+    """The client closed its side."""
+
+
+class Connection:
+    """One HTTP/1.1 connection, as much of it as a model needs."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def request(self) -> tuple[str, str, dict[str, str], bytes] | None:
+        """Method, path, headers in lower case, body; None when the client is done."""
+        try:
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+        first, *lines = head.strip().split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        method, path, _ = first.split(" ", 2)
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return method, path, headers, await self._chunked()
+        return method, path, headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
+
+    async def _chunked(self) -> bytes:
+        body = b""
+        while size := int((await self.reader.readline()).split(b";")[0], 16):
+            body += await self.reader.readexactly(size)
+            await self.reader.readexactly(2)
+        await self.reader.readuntil(b"\r\n")
+        return body
+
+    async def answer(self, status: int, body: bytes, kind: str = "application/json", **more: str) -> None:
+        headers = {"content-type": kind, "content-length": str(len(body)), **more}
+        self._head(status, headers)
+        self.writer.write(body)
+        await self._drain()
+
+    def begin(self) -> None:
+        self._head(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"})
+
+    async def send(self, text: str) -> None:
+        data = text.encode()
+        self.writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+        await self._drain()
+
+    async def end(self) -> None:
+        self.writer.write(b"0\r\n\r\n")
+        await self._drain()
+
+    async def until_closed(self, seconds: float | None = None) -> None:
+        """Waits; raises ClientGone as soon as the client closes. A client that waits for an answer sends nothing."""
+        try:
+            if await asyncio.wait_for(self.reader.read(1), seconds) == b"":
+                raise ClientGone
+        except TimeoutError:
+            return
+        except ConnectionError:
+            raise ClientGone from None
+
+    def _head(self, status: int, headers: Mapping[str, str]) -> None:
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        self.writer.write(f"HTTP/1.1 {status} Scripted\r\n{lines}\r\n".encode())
+
+    async def _drain(self) -> None:
+        if self.reader.at_eof() or self.writer.is_closing():
+            raise ClientGone
+        try:
+            await self.writer.drain()
+        except ConnectionError:
+            raise ClientGone from None
+
+
+class ModelServer:
+    """`url` is the base URL for a client. `tool`: what rounds-N calls; the first offered one when empty."""
+
+    def __init__(self, script: Mapping[str, list[Json]] | None = None, tool: str = "") -> None:
+        self.script, self.tool = dict(script or {}), tool
+        self.seen: list[Seen] = []
+        self.port = 0
+        self._times: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+        self._open: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def log(self) -> list[Json]:
+        return [asdict(seen) for seen in self.seen]
+
+    def reset(self) -> None:
+        self.seen.clear()
+        self._times.clear()
+
+    async def until(self, condition: Callable[[list[Seen]], bool], seconds: float = 10) -> None:
+        """Returns when what was received meets the condition. Raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            while not condition(self.seen):
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def serve(self, port: int = 0) -> asyncio.Server:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        self.port = server.sockets[0].getsockname()[1]
+        return server
+
+    async def close(self, server: asyncio.Server) -> None:
+        server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            with suppress(ClientGone, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                connection = Connection(reader, writer)
+                while (request := await connection.request()) and await self._handle(connection, *request):
+                    pass
+        finally:
+            self._open.discard(task)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _handle(self, connection: Connection, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+        """Whether the connection goes on."""
+        path = path.partition("?")[0]
+        if (method, path) == ("GET", "/_log"):
+            await connection.answer(200, json.dumps(self.log()).encode())
+        elif (method, path) == ("POST", "/_reset"):
+            self.reset()
+            await connection.answer(200, b"{}")
+        elif path in ("/health", "/v1/models"):
+            await connection.answer(200, b'{"object": "list", "data": []}')
+        elif (method, path) == ("POST", "/v1/chat/completions"):
+            return await self._complete(connection, headers, json.loads(body))
+        else:
+            await connection.answer(404, b"<html><body>Not here</body></html>", "text/html")
+        return True
+
+    async def _complete(self, connection: Connection, headers: dict[str, str], body: Json) -> bool:
+        messages: list[Json] = body["messages"]
+        seen = Seen(
+            scenario=_scenario(body, self.script),
+            model=body["model"],
+            turn=sum(message["role"] == "assistant" for message in messages),
+            messages=len(messages),
+            tools=tuple(tool["function"]["name"] for tool in body.get("tools", [])),
+            body=body,
+            headers=headers,
+        )
+        self.seen.append(seen)
+        self._changed.set()
+        try:
+            goes_on = await self._play(connection, seen)
+            seen.done = True
+        except (ClientGone, ConnectionError):
+            seen.closed_early = True
+            return False
+        finally:
+            self._changed.set()
+        return goes_on
+
+    async def _play(self, connection: Connection, seen: Seen) -> bool:
+        name, *numbers = re.split(r"-(?=\d)", seen.scenario.replace("-times", ""))
+        if failure := self._failure(seen, name, [int(number) for number in numbers]):
+            seen.status, body, more = failure
+            await connection.answer(seen.status, body, **more)
+            return True
+        if name == "silent":
+            await connection.until_closed()
+        if name in ("html", "json"):
+            await self._whole(connection, name, seen)
+            return True
+        connection.begin()
+        if name == "hang":
+            await connection.send(_frame(_chunk(seen, {"role": "assistant", "content": ""})))
+            await connection.until_closed()
+        for frame in self._frames(seen, name, [int(number) for number in numbers]):
+            if name == "slow-text":
+                await connection.until_closed(SLOW)
+            await connection.send(frame)
+            seen.chunks += 1
+            self._changed.set()
+        if name == "cut":
+            return False
+        await connection.end()
+        return True
+
+    def _failure(self, seen: Seen, name: str, numbers: list[int]) -> tuple[int, bytes, dict[str, str]] | None:
+        self._times[seen.scenario] += 1
+        first = self._times[seen.scenario] == 1
+        if seen.scenario.startswith("429-retry-after") and first:
+            return 429, _error("Too many requests", "rate_limit_exceeded"), {"retry_after": str(numbers[-1])}
+        if name == "status" and self._times[seen.scenario] <= (numbers[1] if len(numbers) > 1 else sys.maxsize):
+            return numbers[0], _error("It was asked for", "scripted"), {}
+        if name == "overflow":
+            return 400, _error("maximum context length is 4096 tokens", "context_length_exceeded"), {}
+        return None
+
+    async def _whole(self, connection: Connection, name: str, seen: Seen) -> None:
+        if name == "html":
+            await connection.answer(200, b"<!doctype html><title>Welcome</title>", "text/html")
+            return
+        message = {"role": "assistant", "content": "".join(_WORDS), "tool_calls": None}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer = {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _usage(seen, len(_WORDS))}
+        await connection.answer(200, json.dumps(answer).encode())
+
+    def _frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
+        if seen.scenario in self.script:
+            answers = self.script[seen.scenario]
+            yield from _scripted(seen, answers[min(seen.turn, len(answers) - 1)])
+            return
+        rounds = numbers[0] if name == "rounds" else 1 if name == "calls" else 0
+        if _turn_of_run(seen.body) < rounds:
+            count = numbers[0] if name == "calls" else 1
+            yield from _scripted(seen, {"calls": [self._call(seen, number) for number in range(count)]})
+            return
+        length = numbers[1] if name == "rounds" and len(numbers) > 1 else 200 if name == "rounds" else len(_WORDS)
+        length = numbers[0] if name in ("text", "slow-text") and numbers else length
+        yield from _told(seen, name, length)
+
+    def _call(self, seen: Seen, number: int) -> Json:
+        """Arguments that fit the schema and differ from call to call: the same ones thrice would trip a repeat guard."""
+        tools = [tool["function"] for tool in seen.body.get("tools", [])]
+        tool = next((one for one in tools if one["name"] == self.tool), tools[0] if tools and not self.tool else None)
+        properties: Json = tool["parameters"].get("properties", {}) if tool else {}
+        value = seen.turn * 100 + number + 1
+        samples = {"integer": value, "number": value, "boolean": True, "array": [], "object": {}}
+        arguments = {key: samples.get(schema.get("type"), f"value {value}") for key, schema in properties.items()}
+        return {"name": tool["name"] if tool else self.tool or "missing", "arguments": arguments}
+
+
+def _scenario(body: Json, script: Mapping[str, list[Json]]) -> str:
+    if body["model"] in script or _SCENARIO.fullmatch(body["model"]):
+        return body["model"]
+    texts = [str(message["content"]) for message in body["messages"] if message["role"] == "user"]
+    for text in reversed(texts):
+        words = [word.strip(".,:;!?\"'") for word in text.split()]
+        if found := [word for word in words if word in script or _SCENARIO.fullmatch(word)]:
+            return found[-1]
+    return "text"
+
+
+def _turn_of_run(body: Json) -> int:
+    """Assistant turns since the newest user message that is no tool result: an earlier conversation does not count."""
+    roles = [message["role"] for message in body["messages"]]
+    called = [bool(message.get("tool_calls")) for message in body["messages"]]
+    return sum(role == "assistant" and calls for role, calls in zip(roles, called, strict=True))
+
+
+def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
+    """A text of `length` tokens, and how it ends."""
+    if name == "refuse":
+        yield _frame(_chunk(seen, {"role": "assistant", "refusal": "I cannot help with that."}))
+        yield from _end(seen, "stop", 6)
+        return
+    yield _frame(_chunk(seen, {"role": "assistant", "content": ""}))
+    for number in range(length):
+        if name in ("cut", "error-in-stream") and number >= length // 2:
+            break
+        yield _frame(_chunk(seen, {"content": _WORDS[number % len(_WORDS)]}))
+    if name == "error-in-stream":
+        yield _frame({"error": {"message": "The server is overloaded", "type": "server_error", "code": 503}})
+    if name not in ("cut", "error-in-stream"):
+        yield from _end(seen, "length" if name == "length" else "stop", length)
+
+
+def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
+    yield _frame(_chunk(seen, {"role": "assistant", "content": None}))
+    if answer.get("reasoning"):
+        yield _frame(_chunk(seen, {"reasoning_content": answer["reasoning"]}))
+    pieces = [answer["content"]] if "content" in answer else re.findall(r"\S+\s*|\s+", answer.get("text", ""))
+    for piece in pieces:
+        yield _frame(_chunk(seen, {"content": piece}))
+    for index, call in enumerate(answer.get("calls", [])):
+        arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])
+        head = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": call["name"], "arguments": ""}}
+        yield _frame(_chunk(seen, {"tool_calls": [head]}))
+        middle = len(arguments) // 2
+        for piece in (arguments[:middle], arguments[middle:]):
+            yield _frame(_chunk(seen, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
+    yield from _end(seen, answer.get("finish") or ("tool_calls" if answer.get("calls") else "stop"), max(1, len(pieces)))
+
+
+def _end(seen: Seen, reason: str, tokens: int) -> Iterator[str]:
+    yield _frame(_chunk(seen, {}, reason))
+    if seen.body.get("stream_options", {}).get("include_usage"):
+        yield _frame({"id": "x", "object": "chat.completion.chunk", "choices": [], "usage": _usage(seen, tokens)})
+    yield "data: [DONE]\n\n"
+
+
+def _chunk(seen: Seen, delta: Json, reason: str | None = None) -> Json:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": seen.model, "choices": [choice]}
+
+
+def _usage(seen: Seen, tokens: int) -> Json:
+    prompt = 10 * seen.messages
+    return {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens}
+
+
+def _frame(payload: Json) -> str:
+    return f"data: {json.dumps(payload)}\n\n"
+
+
+def _error(message: str, code: str) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "scripted", "code": code}}).encode()
+
+
+@asynccontextmanager
+async def serve_model(
+    script: Mapping[str, list[Json]] | None = None, *, tool: str = "", port: int = 0
+) -> AsyncIterator[ModelServer]:
+    """A server in this event loop."""
+    server = ModelServer(script, tool)
+    listening = await server.serve(port)
+    try:
+        yield server
+    finally:
+        await server.close(listening)
+
+
+@asynccontextmanager
+async def model_process(script: Path | None = None, *, tool: str = "") -> AsyncIterator[str]:
+    """A server in a process of its own; gives its base URL. Its log is at /_log of the same host."""
+    command = [sys.executable, __file__, "--port", "0", "--tool", tool, *(["--script", str(script)] if script else [])]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().split()[-1]
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _main() -> None:
+    parser = argparse.ArgumentParser(description="A scripted OpenAI-compatible model server.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", type=Path)
+    parser.add_argument("--tool", default="", help="what rounds-N calls; the first offered tool by default")
+    arguments = parser.parse_args()
+    script = json.loads(arguments.script.read_text()) if arguments.script else None
+    async with serve_model(script, tool=arguments.tool, port=arguments.port) as server:
+        print(f"Listening on {server.url}", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_main())
