@@ -1,0 +1,25 @@
+"""Durable AI agents in Python on Cloudflare Workers."""
+
+from edge_agent.agent import Agent
+from edge_agent.core.errors import ConfigError, ToolError
+from edge_agent.core.hooks import Hooks, Reject
+from edge_agent.core.limits import Limits
+from edge_agent.core.messages import Turn
+from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
+from edge_agent.tool import tool
+from edge_agent.tools.mcp_server import McpServer
+
+__all__ = [
+    "Agent",
+    "ConfigError",
+    "Hooks",
+    "Limits",
+    "McpServer",
+    "Reject",
+    "ToolContext",
+    "ToolError",
+    "ToolFile",
+    "ToolOutput",
+    "Turn",
+    "tool",
+]

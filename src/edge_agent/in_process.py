@@ -1,20 +1,28 @@
 """A run in this process: the same journal and driver, with sqlite3 in memory and asyncio in place of the platform's alarm."""
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
 
-from edge_agent.core.events import RunCreated
-from edge_agent.core.hub import Hub
+from edge_agent import cpython
+from edge_agent.agent import Agent
+from edge_agent.core.events import Event, RunCreated
+from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
-from edge_agent.core.ports import Log
+from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.ports import Log, Record
 from edge_agent.core.state import RunState, fold
+from edge_agent.deployment import Deployment
 from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql import in_memory
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
+from edge_agent.wire.http import HistoryTurn, StartRun
+from edge_agent.wire.settings import Settings
 
 
 class SystemClock:
@@ -71,3 +79,42 @@ class InProcessRun:
 
     def state(self) -> RunState:
         return fold(self.run_id, self.journal.in_order())
+
+
+def _deployment(agent: Agent) -> Deployment:
+    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source)
+
+
+async def run_agent(agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None) -> RunState:
+    run, created = _prepared(agent, task, history, metadata)
+    return await run.start(created)
+
+
+async def stream_agent(
+    agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None
+) -> AsyncGenerator[Event]:
+    run, created = _prepared(agent, task, history, metadata)
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def tell(items: Sequence[Item]) -> None:
+        for item in items:
+            queue.put_nowait(item.event if isinstance(item, Record) else item)
+
+    run.hub.follow(tell)
+    work = asyncio.ensure_future(run.start(created))
+    work.add_done_callback(lambda _: queue.put_nowait(None))
+    _detached.add(work)
+    work.add_done_callback(_detached.discard)
+    while (event := await queue.get()) is not None:
+        yield event
+    await work
+
+
+_detached: set[asyncio.Task[RunState]] = set()  # runs whose stream was left go on; asyncio itself keeps weak references only
+
+
+def _prepared(agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None) -> tuple[InProcessRun, RunCreated]:
+    deployment = _deployment(agent)
+    turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
+    created = deployment.configure(StartRun(input=task, history=turns, metadata=metadata))
+    return InProcessRun(uuid.uuid4().hex, lambda hub, clock: deployment.ports(created, hub, clock)), created

@@ -5,7 +5,7 @@ else the code has drifted and nothing is done. Effects are tasks of their own, s
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -63,7 +63,7 @@ class Ports:
     model: Callable[[str], Model]
     tools: Tools
     effects: Effects = field(default_factory=Effects)
-    secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     context_window: int = 128_000
     max_retries: int = 2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -1,9 +1,10 @@
 """Events and records as JSON, both ways."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter
 
@@ -80,3 +81,21 @@ def recorded_json(record: Record, run_id: str) -> str:
 def passing_json(event: PassingEvent, run_id: str, at: int, agent: str) -> str:
     envelope = {"type": event.type, "run_id": run_id, "at": timestamp(at), "agent": agent, **encode(event)}
     return json.dumps(envelope, separators=(",", ":"), ensure_ascii=False)
+
+
+def masked(event: RecordedEvent, mask: Callable[[str], str]) -> RecordedEvent:
+    """The event with `mask` applied to every string in it, also to the names of fields inside."""
+    data = encode(event)
+    clean = _map_strings(data, mask)
+    return event if clean == data else decode(event.type, clean)
+
+
+def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {change(name): _map_strings(item, change) for name, item in items}
+    if isinstance(value, list):
+        return [_map_strings(item, change) for item in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,8 @@
+"""The Durable Object of one run: a shell. What it works with is named in wiring.py."""
+
+from durable_objects.wiring import deployment_of
+from edge_agent.cloudflare.run_object import RunObject
+
+
+class Run(RunObject):
+    wiring = staticmethod(deployment_of)

@@ -1,0 +1,71 @@
+"""The one place where concrete classes are named: which agents, models, tools and doors this deployment is made of."""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import js
+from fastapi import FastAPI
+
+from agents import agents
+from edge_agent.cloudflare.environment import variables
+from edge_agent.cloudflare.model_transport import FetchTransport
+from edge_agent.cloudflare.runs import ObjectRuns
+from edge_agent.cloudflare.sql import ObjectClock
+from edge_agent.core.model import Model
+from edge_agent.deployment import Deployment
+from edge_agent.http.app import create_app
+from edge_agent.http.ports import Deps
+from edge_agent.http.run_tokens import derived_key
+from edge_agent.models.naming import model_for
+from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.toolbox import ToolSource
+from edge_agent.wire.settings import Settings
+
+
+def _model(name: str, settings: Settings) -> Model:
+    return model_for(name, settings, transport=FetchTransport())
+
+
+def _source(name: str, server: McpServer, settings: Settings) -> ToolSource:
+    # Only a deployment that configures a server pays for importing the client (two seconds).
+    from edge_agent.cloudflare.fetch_transport import WorkersTransport  # noqa: PLC0415
+    from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415
+
+    return McpSource(name, server, transport=WorkersTransport, client_name=settings.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the Worker answers with."""
+
+    deps: Deps
+    app: FastAPI
+
+
+_served: Served | None = None
+
+
+def served(env: Any) -> Served:
+    """Made by the first request of the isolate, then kept: the variables of an isolate do not change."""
+    global _served  # noqa: PLW0603
+    if _served is None:
+        deployment = deployment_of(env)
+
+        async def run_token_key() -> bytes:
+            return derived_key(deployment.settings) or base64.b64decode(await env.KEY_STORE.getByName("key").key())
+
+        deps = Deps(
+            settings=deployment.settings,
+            runs=ObjectRuns(env.RUN),
+            offer=deployment,
+            clock=ObjectClock(),
+            run_token_key=run_token_key,
+            runtime=f"workerd, {js.navigator.userAgent}",
+        )
+        _served = Served(deps, create_app(deps))
+    return _served
+
+
+def deployment_of(env: Any) -> Deployment:
+    return Deployment(agents, Settings.from_env(variables(env)), _model, _source)

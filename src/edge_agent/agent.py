@@ -1,0 +1,65 @@
+"""An agent: instructions, a model, tools, limits and hooks. Runs in a Worker, or in this process for tests and scripts."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from edge_agent.core.errors import ConfigError
+from edge_agent.core.events import Event
+from edge_agent.core.hooks import AgentSpec, Hooks
+from edge_agent.core.limits import Limits
+from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.model import Model
+from edge_agent.core.state import RunState
+from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.names import fault_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """What a run is made by.
+
+    model: `provider/model`, with fallbacks after commas, or None for EDGE_AGENT_MODEL; or a Model itself, for tests.
+    tools: functions with @tool. mcp_servers: remote ones by name, whose tools are called `name__tool`.
+    limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
+    small models that would call tools for ever. Raises ConfigError where the definition cannot work.
+    """
+
+    name: str
+    description: str = ""
+    instructions: str = ""
+    model: str | Model | None = None
+    tools: Sequence[Any] = ()
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    limits: Limits = Limits()
+    hooks: Hooks = Hooks()
+    force_text_after_tool: bool = False
+
+    def __post_init__(self) -> None:
+        if fault := fault_of(self.name):
+            raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
+
+    @property
+    def spec(self) -> AgentSpec:
+        return AgentSpec(
+            name=self.name,
+            instructions=self.instructions,
+            hooks=self.hooks,
+            force_text_after_tool=self.force_text_after_tool,
+        )
+
+    async def run(
+        self, input: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None  # noqa: A002
+    ) -> RunState:
+        """Run to the end in this process, with its log in memory. The state says how it ended; nothing is raised for a failed run."""
+        from edge_agent.in_process import run_agent  # noqa: PLC0415  (httpx2 and sqlite3 are no business of a Worker)
+
+        return await run_agent(self, input, history=history, metadata=metadata)
+
+    def stream(
+        self, input: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None  # noqa: A002
+    ) -> AsyncGenerator[Event]:
+        """Run in this process and yield every event, recorded and passing. Leaving the loop detaches; the run goes on while awaited."""
+        from edge_agent.in_process import stream_agent  # noqa: PLC0415  (see run)
+
+        return stream_agent(self, input, history=history, metadata=metadata)

@@ -1,0 +1,19 @@
+"""The concrete adapters of a run outside of Workers: models and MCP servers over plain httpx2."""
+
+import httpx2
+
+from edge_agent.core.model import Model
+from edge_agent.models.naming import model_for
+from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.toolbox import ToolSource
+from edge_agent.wire.settings import Settings
+
+
+def model(name: str, settings: Settings) -> Model:
+    return model_for(name, settings, client_factory=httpx2.AsyncClient)
+
+
+def source(name: str, server: McpServer, settings: Settings) -> ToolSource:
+    from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415  (the client is for those who have a server)
+
+    return McpSource(name, server, transport=None, client_name=settings.name)

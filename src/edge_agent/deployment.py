@@ -1,0 +1,186 @@
+"""What a deployment offers and how its runs are made: agents from the code, the rest from variables."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from edge_agent.agent import Agent
+from edge_agent.core import keys
+from edge_agent.core.errors import ConfigError, Refusal
+from edge_agent.core.events import RecordedEvent, RunCreated
+from edge_agent.core.limits import Limits
+from edge_agent.core.model import Model
+from edge_agent.core.ports import Clock, Sink
+from edge_agent.loop.walk import Ports
+from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.toolbox import Toolbox, ToolSource
+from edge_agent.wire import codec
+from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
+from edge_agent.wire.settings import Settings
+
+VERSION = "0.1.0"
+ModelResolver = Callable[[str, Settings], Model]
+SourceMaker = Callable[[str, McpServer, Settings], ToolSource]
+
+
+class Deployment:
+    """`model` and `source` make the concrete adapters; they raise ConfigError. The first agent is the default one."""
+
+    version = VERSION
+
+    def __init__(self, agents: Sequence[Agent], settings: Settings, model: ModelResolver, source: SourceMaker) -> None:
+        self.settings, self._model, self._source = settings, model, source
+        self._agents = {agent.name: agent for agent in agents}
+        if not self._agents:
+            raise ConfigError("agents", "there is no agent", 'agents = [Agent(name="assistant")]')
+        if len(self._agents) != len(agents):
+            raise ConfigError("agents", "two agents have the same name", 'Agent(name="other")')
+
+    # -- a new run
+    def configure(self, request: StartRun) -> RunCreated:
+        """Raises Refusal (422) for what the request gets wrong, ConfigError for what the deployment gets wrong."""
+        agent = self._asked(request.agent)
+        models = (request.model,) if request.model else self._models(agent)
+        self._resolvable(agent, models, asked=request.model is not None)
+        return RunCreated(
+            version=keys.VERSION,
+            input=request.input,
+            agent_name=agent.name,
+            models=models,
+            limits=self._limits(agent, request),
+            mode=request.mode or self.settings.mode,
+            history=tuple(turn.turn() for turn in request.history),
+            metadata=request.metadata,
+        )
+
+    def _asked(self, name: str | None) -> Agent:
+        if name is None:
+            return next(iter(self._agents.values()))
+        if name not in self._agents:
+            known = ", ".join(self._agents)
+            message = f"There is no agent {name!r}. This deployment has: {known}."
+            raise Refusal(422, "unknown_agent", message, field="agent")
+        return self._agents[name]
+
+    def _models(self, agent: Agent) -> tuple[str, ...]:
+        if agent.model is not None and not isinstance(agent.model, str):
+            return (f"{agent.model.provider}/{agent.model.name}",)
+        models = self.settings.models or tuple(name.strip() for name in (agent.model or "").split(",") if name.strip())
+        if not models:
+            fault = f"is not set, and the agent {agent.name} names no model"
+            raise ConfigError("EDGE_AGENT_MODEL", fault, "EDGE_AGENT_MODEL=openai-compatible/some-model")
+        return models
+
+    def _resolvable(self, agent: Agent, models: Sequence[str], *, asked: bool) -> None:
+        if agent.model is not None and not isinstance(agent.model, str):
+            return
+        for name in models:
+            try:
+                self._model(name, self.settings)
+            except ConfigError as error:
+                if asked:
+                    raise Refusal(422, "unknown_model", str(error), field="model") from error
+                raise
+
+    def _limits(self, agent: Agent, request: StartRun) -> Limits:
+        limits = self._agent_limits(agent)
+        if request.limits is None:
+            return limits
+        try:
+            return limits.lowered_by(request.limits.wanted())
+        except ValueError as error:
+            field = str(error).split(" ", 1)[0]
+            raise Refusal(422, "limit_too_high", str(error), field=field) from error
+
+    def _agent_limits(self, agent: Agent) -> Limits:
+        return dataclasses.replace(agent.limits, **self.settings.limits)
+
+    # -- a run at work
+    def ports(self, created: RunCreated, sink: Sink, clock: Clock) -> Ports:
+        """Raises ConfigError where the agent is gone or a variable is wrong."""
+        agent = self._agents.get(created.agent_name)
+        if agent is None:
+            fault = f"the agent {created.agent_name} of this run is no longer in the code"
+            raise ConfigError("agents", fault, f'Agent(name="{created.agent_name}")')
+        given = agent.model
+        return Ports(
+            clock=clock,
+            sink=sink,
+            agent=agent.spec,
+            model=(lambda name: self._model(name, self.settings)) if given is None or isinstance(given, str) else lambda _: given,
+            tools=self._toolbox(agent),
+            secrets=self.settings.secrets,
+            max_retries=self.settings.max_retries,
+        )
+
+    def mask(self, event: RecordedEvent) -> RecordedEvent:
+        """Declared secrets never reach a table or a frame."""
+        return codec.masked(event, self.settings.mask)
+
+    def _toolbox(self, agent: Agent) -> Toolbox:
+        sources = [self._source(name, server, self.settings) for name, server in self._servers(agent).items()]
+        return Toolbox(agent.tools, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+
+    def _servers(self, agent: Agent) -> Mapping[str, McpServer]:
+        """Those of the code, then those of the variable; of two with one name the variable's."""
+        configured = {
+            name: McpServer(
+                url=server.url,
+                headers=server.headers,
+                timeout=server.timeout or 30,
+                connect_timeout=server.connect_timeout,
+                allow=server.allow,
+                deny=server.deny,
+            )
+            for name, server in self.settings.mcp_servers.items()
+        }
+        return {**agent.mcp_servers, **configured}
+
+    # -- what there is
+    def agents(self) -> Sequence[AgentInfo]:
+        return [
+            AgentInfo(
+                name=agent.name,
+                description=agent.description,
+                default=number == 0,
+                models=self._models(agent),
+                tools=tuple(tool.spec.name for tool in agent.tools),
+                limits=self._agent_limits(agent),
+            )
+            for number, agent in enumerate(self._agents.values())
+        ]
+
+    async def tools(self) -> ToolsAnswer:
+        """Every tool once, by name and server, with the agents that have it. Connects to the servers."""
+        found: dict[tuple[str | None, str], ToolInfo] = {}
+        unreachable: dict[str, None] = {}
+        for agent in self._agents.values():
+            box = self._toolbox(agent)
+            try:
+                unreachable.update(dict.fromkeys(await box.refresh()))
+                for spec in box.offered():
+                    if tool := box.find(spec.name):
+                        key = (tool.server, spec.name)
+                        agents = (*(found[key].agents if key in found else ()), agent.name)
+                        found[key] = ToolInfo(
+                            name=spec.name,
+                            description=spec.description,
+                            server=tool.server,
+                            parameters=spec.parameters,
+                            read_only=tool.read_only,
+                            safe_to_repeat=tool.safe_to_repeat,
+                            agents=agents,
+                        )
+            finally:
+                await box.close()
+        return ToolsAnswer(tools=tuple(found.values()), unreachable=tuple(unreachable))
+
+    def faults(self) -> Sequence[ConfigError]:
+        """Everything wrong with variables and agents. Connects to nothing."""
+        faults = list(self.settings.faults())
+        for agent in self._agents.values():
+            try:
+                self._resolvable(agent, self._models(agent), asked=False)
+                self._toolbox(agent)
+            except ConfigError as error:
+                faults.append(error)
+        return list({str(fault): fault for fault in faults}.values())

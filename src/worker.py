@@ -1,0 +1,89 @@
+"""The Worker: streams of a run go to the run's object as they are, everything else to the API. No logic."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import js
+from pyodide.ffi import JsException
+from workers import WorkerEntrypoint, asgi
+
+from durable_objects.key_store import KeyStore  # noqa: F401 - the runtime looks for the class in this module
+from durable_objects.run import Run  # noqa: F401 - likewise
+from durable_objects.wiring import Served, served
+from edge_agent.core.errors import Refusal
+from edge_agent.http.door import let_in, page_headers, told
+from edge_agent.http.problems import Answer, answer_for
+from edge_agent.http.routing import StreamRoute, stream_route
+
+
+class Default(WorkerEntrypoint):
+    """One instance per request."""
+
+    async def fetch(self, request: Any) -> Any:
+        """Never raises: what fails becomes a problem, and its cause goes to the log only."""
+        try:
+            deployment = served(self.env)
+        except Exception as error:
+            return _response(answer_for(error))
+        incoming = Incoming(request.js_object, deployment)
+        try:
+            return await self._answer(incoming, deployment)
+        except Exception as error:
+            return _response(told(deployment.deps, error, incoming.by_name.get("origin")))
+
+    async def _answer(self, incoming: "Incoming", deployment: Served) -> Any:
+        url = urlsplit(incoming.url)
+        if route := stream_route(incoming.method, url.path):
+            await let_in(deployment.deps, url.scheme, incoming.method, url.path, incoming.by_name)
+            response = await self._from_object(route, incoming)
+            return _readable(response, page_headers(deployment.deps, incoming.by_name.get("origin")))
+        if url.path == "/docs":
+            return await self.env.ASSETS._binding.fetch(incoming.js_request)
+        return await asgi.fetch(deployment.app, incoming, self.env, self.ctx)
+
+    async def _from_object(self, route: StreamRoute, incoming: "Incoming") -> Any:
+        # The raw stub, request and response: the wrappers drop the socket of an upgrade.
+        stub = self.env.RUN._binding.getByName(route.run_id)
+        try:
+            return await stub.fetch(incoming.js_request)
+        except JsException as error:
+            detail = "The run's object did not answer, perhaps because it is being restarted. Try again with the cursor."
+            raise Refusal(503, "run_unavailable", detail, retry_after=1) from error
+
+
+class Incoming:
+    """A request as the bridge reads it: its body ends soon after the cap, so that a huge one is never held whole."""
+
+    def __init__(self, js_request: Any, deployment: Served) -> None:
+        self.js_request, self._deployment = js_request, deployment
+        self.url, self.method = str(js_request.url), str(js_request.method)
+        self.headers = [(str(name).lower(), str(value)) for name, value in js_request.headers]
+        self.by_name = dict(self.headers)
+
+    @property
+    def body(self) -> AsyncIterator[Any] | None:
+        return self._chunks(self.js_request.body) if self.js_request.body else None
+
+    async def _chunks(self, stream: Any) -> AsyncIterator[Any]:
+        reader, left = stream.getReader(), self._deployment.deps.settings.max_body
+        while left >= 0 and not (read := await reader.read()).done:
+            left -= read.value.byteLength
+            yield read.value
+        if left < 0:
+            await reader.cancel()
+
+
+def _response(answer: Answer) -> Any:
+    headers = js.Headers.new(list(answer.headers.items()))
+    return js.Response.new(answer.body.decode(), status=answer.status, headers=headers)
+
+
+def _readable(response: Any, headers: Mapping[str, str]) -> Any:
+    """With the headers a page of another origin needs; an upgrade is left as it is."""
+    if response.status == 101 or not headers:
+        return response
+    answer = js.Response.new(response.body, response)
+    for name, value in headers.items():
+        answer.headers.set(name, value)
+    return answer
