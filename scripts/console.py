@@ -9,8 +9,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-# What of pip's and npm's output is worth a line: what is fetched and how large, and what went wrong.
-SHOWN = ("Downloading ", "Using cached ", "Building ", "added ", "error", "ERROR", "npm error")
+# What of pip's and npm's output is worth a line: what is fetched and how large. What goes wrong is told at the end.
+SHOWN = ("Downloading ", "Using cached ", "added ")
 
 
 class SetupError(Exception):

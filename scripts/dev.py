@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +22,11 @@ from types import FrameType
 
 from scripts import local_model
 from scripts.console import say
-from scripts.serve import HOST, ServeError, free_port, serve
+from scripts.serve import HOST, ServeError, Server, free_port, serve
 from scripts.stage import ROOT
 
 MODEL = "EDGE_AGENT_MODEL"
+TABLE = ("┌", "│", "├", "└")  # wrangler's list of every module, at each reload
 PASSED_ON = re.compile(r"EDGE_AGENT_\w+|\w+_API_KEY|CF_AIG_TOKEN")
 
 
@@ -49,10 +51,37 @@ def _serve(port: int, state: Path) -> None:
     model = variables.get(MODEL) or _model_in_dev_vars()
     with _model_variables(model) as more:
         variables |= more
-        with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
-            _announce(server.url, model or variables[MODEL], variables)
-            server.process.wait()
-    raise ServeError(f"wrangler ended\n{server.log_tail()}")
+        while True:
+            with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
+                _announce(server.url, model or variables[MODEL], variables)
+                _follow(server)
+            # wrangler ends over a reload it cannot load (a syntax error, a missing import): the next edit may mend it.
+            say(
+                f"==> wrangler ended with {server.process.returncode}; it starts again at the next edit (Ctrl-C to stop)"
+            )
+            _wait_for_edit()
+
+
+def _follow(server: Server) -> None:
+    """Print what wrangler says from now on (requests, the Worker's own log, faults on a reload) until it ends."""
+    with server.log.open(encoding="utf-8", errors="replace") as log:
+        log.seek(0, os.SEEK_END)
+        running = True
+        while running:
+            running = server.process.poll() is None
+            sys.stdout.writelines(line for line in log if not line.startswith(TABLE))
+            sys.stdout.flush()
+            time.sleep(0.2)
+
+
+def _wait_for_edit() -> None:
+    before = _newest_edit()
+    while _newest_edit() == before:
+        time.sleep(0.5)
+
+
+def _newest_edit() -> float:
+    return max(path.stat().st_mtime for folder in ("src", "durable_objects") for path in (ROOT / folder).rglob("*.py"))
 
 
 def _model_in_dev_vars() -> str | None:

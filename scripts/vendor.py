@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,14 +33,12 @@ def vendor(python: Path, lock: Path, stand_ins: Path, target: Path) -> None:
     """Install `lock` but for the stand-ins with `python`'s pip, and put it in place of `target`."""
     draft = target.with_name(f"{target.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
-    wanted = draft.with_suffix(".txt")
-    wanted.write_text("".join(_without_stand_ins(lock.read_text(encoding="utf-8"))), encoding="utf-8")
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-compile"]
-    pip += ["--only-binary=:all:", "--require-hashes", *PLATFORM, f"--target={draft}", f"--requirement={wanted}"]
-    try:
-        run_shown(pip)
-    finally:
-        wanted.unlink()
+    pip += ["--only-binary=:all:", "--require-hashes", *PLATFORM, f"--target={draft}"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
+        wanted.writelines(_without_stand_ins(lock.read_text(encoding="utf-8")))
+        wanted.flush()
+        run_shown([*pip, f"--requirement={wanted.name}"])
     for module in STAND_INS.values():
         shutil.copytree(stand_ins / module, draft / module, ignore=shutil.ignore_patterns("__pycache__"))
     (draft / "pyvenv.cfg").touch()  # wrangler takes the folder for a virtual environment by this
