@@ -51,14 +51,19 @@ def _serve(port: int, state: Path) -> None:
     model = variables.get(MODEL) or _model_in_dev_vars()
     with _model_variables(model) as more:
         variables |= more
+        served = False
         while True:
-            with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
-                _announce(server.url, model or variables[MODEL], variables)
-                _follow(server)
-            # wrangler ends over a reload it cannot load (a syntax error, a missing import): the next edit may mend it.
-            say(
-                f"==> wrangler ended with {server.process.returncode}; it starts again at the next edit (Ctrl-C to stop)"
-            )
+            try:
+                with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
+                    served = True
+                    _announce(server.url, model or variables[MODEL], variables)
+                    _follow(server)
+            except ServeError as error:
+                if not served:
+                    raise
+                say(str(error))
+            # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it.
+            say("==> wrangler ended; it starts again at the next edit (Ctrl-C to stop)")
             _wait_for_edit()
 
 
