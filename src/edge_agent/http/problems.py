@@ -47,7 +47,7 @@ def answer_for(error: Exception) -> Answer:
             return _invalid(error.errors())
         case _:
             return problem(
-                500, "internal", "Something failed inside the server; its log says what. Trying again is safe."
+                500, "internal", "Something failed inside the server; its log says what."
             )
 
 
