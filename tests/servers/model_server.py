@@ -2,9 +2,9 @@
 
     python tests/servers/model_server.py --port 8099 [--script FILE.json]
 
-Which answer a request gets depends on the request alone, so that a killed and resumed run finds the same model again: the scenario
-is the model's name, or else the last word of that form in the newest user message that has one; the turn is the number of
-assistant messages. Scenarios:
+Which answer a request gets depends on the request alone, so that a killed and resumed run finds the same model again:
+the scenario is the model's name, or else the last word of that form in the newest user message that has one; the turn
+is the number of assistant messages. Scenarios:
 
     text, text-N              a streamed text (of N tokens)          slow-text-N   the same, a token each 50 ms
     rounds-N, rounds-N-M      N rounds of one tool call each, then a text of M tokens (200)
@@ -28,13 +28,14 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+Request = tuple[str, str, dict[str, str], bytes]  # method, path, headers, body
 SLOW = 0.05  # seconds between the tokens of slow-text
 _SCENARIO = re.compile(
     r"rounds-\d+(?:-\d+)?|calls-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+|status-\d+(?:-times-\d+)?"
@@ -70,7 +71,7 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
-    async def request(self) -> tuple[str, str, dict[str, str], bytes] | None:
+    async def request(self) -> Request | None:
         """Method, path, headers in lower case, body; None when the client is done."""
         try:
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -180,7 +181,7 @@ class ModelServer:
         try:
             with suppress(ClientGone, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 connection = Connection(reader, writer)
-                while (request := await connection.request()) and await self._handle(connection, *request):
+                while (request := await connection.request()) and await self._handle(connection, request):
                     pass
         finally:
             self._open.discard(task)
@@ -188,8 +189,9 @@ class ModelServer:
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _handle(self, connection: Connection, method: str, path: str, headers: dict[str, str], body: bytes) -> bool:
+    async def _handle(self, connection: Connection, request: Request) -> bool:
         """Whether the connection goes on."""
+        method, path, headers, body = request
         path = path.partition("?")[0]
         if (method, path) == ("GET", "/_log"):
             await connection.answer(200, json.dumps(self.log()).encode())
@@ -288,13 +290,14 @@ class ModelServer:
         yield from _told(seen, name, length)
 
     def _call(self, seen: Seen, number: int) -> Json:
-        """Arguments that fit the schema and differ from call to call: the same ones thrice would trip a repeat guard."""
+        """Arguments that fit the schema and differ from call to call: the same ones thrice would trip a repeat
+        guard."""
         tools = [tool["function"] for tool in seen.body.get("tools", [])]
         tool = next((one for one in tools if one["name"] == self.tool), tools[0] if tools and not self.tool else None)
         properties: Json = tool["parameters"].get("properties", {}) if tool else {}
         value = seen.turn * 100 + number + 1
-        samples = {"integer": value, "number": value, "boolean": True, "array": [], "object": {}}
-        arguments = {key: samples.get(schema.get("type"), f"value {value}") for key, schema in properties.items()}
+        samples: Json = {"integer": value, "number": value, "boolean": True, "array": [], "object": {}}
+        arguments: Json = {key: samples.get(of.get("type"), f"value {value}") for key, of in properties.items()}
         return {"name": tool["name"] if tool else self.tool or "missing", "arguments": arguments}
 
 
@@ -310,10 +313,8 @@ def _scenario(body: Json, script: Mapping[str, list[Json]]) -> str:
 
 
 def _turn_of_run(body: Json) -> int:
-    """Assistant turns since the newest user message that is no tool result: an earlier conversation does not count."""
-    roles = [message["role"] for message in body["messages"]]
-    called = [bool(message.get("tool_calls")) for message in body["messages"]]
-    return sum(role == "assistant" and calls for role, calls in zip(roles, called, strict=True))
+    """Answers with tool calls so far; the turns of an earlier conversation have none."""
+    return sum(bool(message.get("tool_calls")) for message in body["messages"])
 
 
 def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
@@ -342,12 +343,14 @@ def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
         yield _frame(_chunk(seen, {"content": piece}))
     for index, call in enumerate(answer.get("calls", [])):
         arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])
-        head = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": call["name"], "arguments": ""}}
+        function = {"name": call["name"], "arguments": ""}
+        head = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
         yield _frame(_chunk(seen, {"tool_calls": [head]}))
         middle = len(arguments) // 2
         for piece in (arguments[:middle], arguments[middle:]):
             yield _frame(_chunk(seen, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
-    yield from _end(seen, answer.get("finish") or ("tool_calls" if answer.get("calls") else "stop"), max(1, len(pieces)))
+    reason = "tool_calls" if answer.get("calls") else "stop"
+    yield from _end(seen, answer.get("finish", reason), max(1, len(pieces)))
 
 
 def _end(seen: Seen, reason: str, tokens: int) -> Iterator[str]:
@@ -378,7 +381,7 @@ def _error(message: str, code: str) -> bytes:
 @asynccontextmanager
 async def serve_model(
     script: Mapping[str, list[Json]] | None = None, *, tool: str = "", port: int = 0
-) -> AsyncIterator[ModelServer]:
+) -> AsyncGenerator[ModelServer]:
     """A server in this event loop."""
     server = ModelServer(script, tool)
     listening = await server.serve(port)
@@ -389,7 +392,7 @@ async def serve_model(
 
 
 @asynccontextmanager
-async def model_process(script: Path | None = None, *, tool: str = "") -> AsyncIterator[str]:
+async def model_process(script: Path | None = None, *, tool: str = "") -> AsyncGenerator[str]:
     """A server in a process of its own; gives its base URL. Its log is at /_log of the same host."""
     command = [sys.executable, __file__, "--port", "0", "--tool", tool, *(["--script", str(script)] if script else [])]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -409,7 +412,7 @@ async def _main() -> None:
     arguments = parser.parse_args()
     script = json.loads(arguments.script.read_text()) if arguments.script else None
     async with serve_model(script, tool=arguments.tool, port=arguments.port) as server:
-        print(f"Listening on {server.url}", flush=True)
+        print(f"Listening on {server.url}", flush=True)  # noqa: T201 (whoever starts it reads this)
         await asyncio.Event().wait()
 
 

@@ -1,1 +1,2 @@
-"""Models by their providers: a pure request builder, a pure accumulator and a thin transport each. Importing this imports nothing else."""
+"""Models by their providers: a pure request builder, a pure accumulator and a thin transport each. Importing this
+imports nothing else."""

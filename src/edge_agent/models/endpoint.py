@@ -1,4 +1,5 @@
-"""Where a model is reached and how it deviates, as data: a server that differs gets a row here, not a branch elsewhere."""
+"""Where a model is reached and how it deviates, as data: a server that differs gets a row here, not a branch
+elsewhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 from edge_agent.core.messages import JsonObject
 
 ToolMode = Literal["native", "json"]
+MIN_SECRET = 8  # characters; a shorter header value would blot out ordinary words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +18,11 @@ class Profile:
 
     tool_mode: json for models without dependable tool calls of their own (openai_chat/json_tools.py).
     force_text_after_tool: the round after a tool round gets no tools; for models that would call tools for ever.
-    auto_requires_tool: where tools are offered, one must be called. A 0.5B model that may choose between a tool and an answer
-        makes numbers up; with force_text_after_tool it can still not loop. The price: it calls a tool for a greeting as well.
-    takes_required: whether the server accepts tool_choice "required" (Moonshot refuses it); without it the model is asked as by "auto".
+    auto_requires_tool: where tools are offered, one must be called. A 0.5B model that may choose between a tool and an
+        answer makes numbers up; with force_text_after_tool it can still not loop. The price: it calls a tool for a
+        greeting as well.
+    takes_required: whether the server accepts tool_choice "required" (Moonshot refuses it); without it the model is
+        asked as by "auto".
     max_tokens_field: the output cap's name; OpenAI's reasoning models refuse max_tokens.
     include_usage: whether to ask for usage in a stream (stream_options).
     structured_output: json_schema where the server takes response_format; prompt: the schema is told in words.
@@ -44,7 +48,8 @@ PROFILES: Mapping[str, Profile] = {
     "openai": Profile(max_tokens_field="max_completion_tokens"),
     "deepseek": Profile(replayed=("reasoning_content",)),
     "moonshot": Profile(takes_required=False),
-    # Measured with Qwen2.5-Coder-0.5B in llama.cpp: native tool calls 0 of 3, JSON tool mode 10 of 10; it stops only when it is made to.
+    # Measured with Qwen2.5-Coder-0.5B in llama.cpp: native tool calls 0 of 3, JSON tool mode 10 of 10; it stops only
+    # when it is made to.
     "small": Profile(
         tool_mode="json", force_text_after_tool=True, auto_requires_tool=True, options={"temperature": 0}
     ),
@@ -55,7 +60,8 @@ PROFILES: Mapping[str, Profile] = {
 class Endpoint:
     """One provider's address. `key` goes out as a bearer token to this base URL and nowhere else.
 
-    headers: sent with every request; they win over ours. options: fields of the request's body; they win over everything.
+    headers: sent with every request; they win over ours. options: fields of the request's body; they win over
+        everything.
     """
 
     provider: str
@@ -82,4 +88,4 @@ class Endpoint:
     def secrets(self) -> tuple[str, ...]:
         """What must not stand in any message: the key and the values of headers."""
         values = (self.key, *self.headers.values(), *(value.rpartition(" ")[2] for value in self.headers.values()))
-        return tuple(sorted({value for value in values if value and len(value) >= 8}, key=len, reverse=True))
+        return tuple(sorted({value for value in values if value and len(value) >= MIN_SECRET}, key=len, reverse=True))

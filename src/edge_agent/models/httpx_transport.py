@@ -1,4 +1,5 @@
-"""The transport over httpx2. Apart from transport.py because importing httpx2 costs a third of a second in the Worker."""
+"""The transport over httpx2. Apart from transport.py because importing httpx2 costs a third of a second in the
+Worker."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress

@@ -1,4 +1,5 @@
-"""From the name of a model to the model: which provider, where it is, which key. Reads no environment and opens nothing."""
+"""From the name of a model to the model: which provider, where it is, which key. Reads no environment and opens
+nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +38,8 @@ class ProviderSettings(Protocol):
 
 
 class ModelSettings(Protocol):
-    """What of a deployment's settings decides about models (wire/settings.py). `secrets`: by their variables' names. Times in seconds."""
+    """What of a deployment's settings decides about models (wire/settings.py). `secrets`: by their variables' names.
+    Times in seconds."""
 
     @property
     def base_url(self) -> str | None: ...
@@ -76,7 +78,8 @@ def split_models(text: str) -> tuple[str, ...]:
 def resolve(name: str, settings: ModelSettings) -> tuple[Endpoint, str]:
     """`provider/model` as the provider's endpoint and the model's name there (which may hold slashes of its own).
 
-    Entries of EDGE_AGENT_PROVIDERS win over the providers known by name. Raises ConfigError naming the variable to set."""
+    Entries of EDGE_AGENT_PROVIDERS win over the providers known by name. Raises ConfigError naming the variable to
+    set."""
     provider, slash, model = name.strip().partition("/")
     if not slash or not provider or not model:
         fault = f"{name!r} names no model: it is written as provider/model"

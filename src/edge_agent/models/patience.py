@@ -18,7 +18,8 @@ class OutOfPatience(Exception):
 
 
 class Patience:
-    """Waits for one thing after the other. Only waiting counts as silence: what a consumer does between two reads is its own time.
+    """Waits for one thing after the other. Only waiting counts as silence: what a consumer does between two reads is
+    its own time.
 
     stall: seconds one wait may last. total: seconds from now on for all of them. None: no limit. `stop` when done."""
 

@@ -20,6 +20,8 @@ from edge_agent.core.model import (
 )
 from edge_agent.core.usage import Usage
 
+SOME_USAGE = Usage(input=10, output=5)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -27,15 +29,15 @@ class Answer:
 
     calls: (tool, arguments), the arguments as an object or as the very text the model writes.
     error: raised after everything else was said. cut: the stream ends without `Finished`.
-    delay: seconds before each piece. pause: awaited after the first piece (or before the end, where nothing is said), for tests
-    that act in the middle of a stream. finish None: tool-calls where there are calls, else stop.
+    delay: seconds before each piece. pause: awaited after the first piece (or before the end, where nothing is said),
+    for tests that act in the middle of a stream. finish None: tool-calls where there are calls, else stop.
     """
 
     text: str = ""
     reasoning: str = ""
     calls: tuple[tuple[str, JsonObject | str], ...] = ()
     opaque: tuple[JsonObject, ...] = ()
-    usage: Usage | None = Usage(input=10, output=5)
+    usage: Usage | None = SOME_USAGE
     finish: FinishReason | None = None
     error: ModelError | None = None
     cut: bool = False
@@ -49,11 +51,12 @@ Item = Said | Callable[[ModelRequest], Said]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ScriptedModel:
-    """Implements the Model port. A plain text is an answer with that text, a ModelError one that fails; a function makes one of the request.
+    """Implements the Model port. A plain text is an answer with that text, a ModelError one that fails; a function
+    makes one of the request.
 
     answers: in order, one for each call; a call beyond them is an AssertionError.
-    by_turn: the answer is chosen by the number of assistant messages in the request, and may be given again: for runs that are
-        killed and ask again what they had asked before.
+    by_turn: the answer is chosen by the number of assistant messages in the request, and may be given again: for runs
+        that are killed and ask again what they had asked before.
     piece: characters of a delta. requests: every request so far. closed: streams that were left before their end.
     """
 
@@ -69,10 +72,13 @@ class ScriptedModel:
     _unexpected: int = 0
 
     def assert_done(self) -> None:
-        """Raises AssertionError where an answer was left over or a call was unexpected (also one whose error was swallowed)."""
+        """Raises AssertionError where an answer was left over or a call was unexpected (also one whose error was
+        swallowed)."""
         left = [index for index in range(len(self.answers)) if index not in self._used]
-        assert not left, f"{len(left)} answer(s) of the script were not asked for; the first is number {left[0]}"  # noqa: S101
-        assert not self._unexpected, f"{self._unexpected} call(s) came after the last answer of the script"  # noqa: S101
+        if left:
+            raise AssertionError(f"{len(left)} answers of the script were not asked for, the first is number {left[0]}")
+        if self._unexpected:
+            raise AssertionError(f"{self._unexpected} calls came after the last answer of the script")
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         answer = self._next(request)

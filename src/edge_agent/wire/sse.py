@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 MAX_CHARS = 16 * 1024 * 1024
 _LINE_END = re.compile("\r\n|\n|\r")
+_DIGITS = re.compile("[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """`data`: its lines joined by line feeds. `event` None: the server named none. `id`: the last one seen, also in an earlier frame."""
+    """`data`: its lines joined by line feeds. `event` None: the server named none. `id`: the last one seen, also in an
+    earlier frame."""
 
     data: str
     event: str | None = None
@@ -24,8 +26,8 @@ class Frame:
 class Decoder:
     """Takes a stream in pieces cut anywhere, also inside a character or a CRLF.
 
-    `retry`: milliseconds to wait before a reconnect, as the server asked last. `last_id`: what a reconnect sends as Last-Event-ID.
-    Raises ValueError when one frame grows beyond `max_chars` characters.
+    `retry`: milliseconds to wait before a reconnect, as the server asked last. `last_id`: what a reconnect sends as
+    Last-Event-ID. Raises ValueError when one frame grows beyond `max_chars` characters.
     """
 
     def __init__(self, max_chars: int = MAX_CHARS) -> None:
@@ -61,7 +63,8 @@ class Decoder:
         return frames
 
     def end(self) -> list[Frame]:
-        """What is left when the connection has ended: the last frame, if its blank line is missing. It may have been cut."""
+        """What is left when the connection has ended: the last frame, if its blank line is missing. It may have been
+        cut."""
         lines = [*("".join(self._line).split("\n") if self._line else ()), ""]
         self._line.clear()
         return self._take(lines)
@@ -115,7 +118,7 @@ class Decoder:
             self._event = value or None
         elif name == "id" and "\0" not in value:
             self.last_id = value
-        elif name == "retry" and value.isascii() and value.isdigit() and len(value) < 16:
+        elif name == "retry" and _DIGITS.fullmatch(value):
             self.retry = int(value)
 
     def _check_size(self) -> None:
@@ -123,7 +126,7 @@ class Decoder:
             raise ValueError(f"a server-sent event is longer than {self._max_chars} characters")
 
 
-def encode(event: str | None, data: str, id: str | None = None) -> str:
+def encode(event: str | None, data: str, id: str | None = None) -> str:  # noqa: A002 (the field's name)
     """One frame, its blank line included. Line ends inside `data` arrive as line feeds.
 
     Raises ValueError for an event or id that holds a line end or NUL: it would begin a field of its own."""

@@ -14,9 +14,16 @@ from edge_agent.models.openai_chat.tool_calls import ToolCalls
 from edge_agent.models.openai_chat.usage import read_usage
 
 _FINISHED: dict[str, FinishReason] = {
-    "stop": "stop", "end_turn": "stop", "eos": "stop", "length": "length", "max_tokens": "length", "model_length": "length",
-    "tool_calls": "tool-calls", "function_call": "tool-calls", "content_filter": "filtered",
-}  # fmt: skip
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "content_filter": "filtered",
+}
 
 
 class ChatAnswer:

@@ -1,4 +1,5 @@
-"""The body of an answer as JSON objects, whatever form the server chose: a stream of events, one JSON document, or neither."""
+"""The body of an answer as JSON objects, whatever form the server chose: a stream of events, one JSON document, or
+neither."""
 
 import json
 from typing import Any, Literal, cast
@@ -10,6 +11,7 @@ from edge_agent.wire.sse import MAX_CHARS, Decoder, Frame
 
 Form = Literal["events", "document", "html", "text"]
 _HEAD = 200  # bytes kept of a body that is neither
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -50,7 +52,7 @@ class Body:
             raise self._bad("answered with an HTML page")
         if self._form == "events":
             left = self._read(self._events.end(), last=True)
-            if self._objects or self.over or self._kept.lstrip().startswith((b"data:", b"event:", b"id:", b":", b"retry:")):
+            if self._objects or self.over or bytes(self._kept).lstrip().startswith(_FIELDS):
                 return left
         if self._form is None:
             raise cut(self._source, "sent nothing")
@@ -67,7 +69,8 @@ class Body:
                 objects += _objects(json.loads(frame.data), failed=frame.event == "error")
             except (ValueError, RecursionError):
                 if not last and frame.data.strip():
-                    raise self._bad(f"sent an event that is no JSON{self._source.quoted(frame.data)}", retry=True) from None
+                    what = f"sent an event that is no JSON{self._source.quoted(frame.data)}"
+                    raise self._source.error("bad-answer", what, "Try again.", retryable=True) from None
         self._objects += len(objects)
         return objects
 
@@ -81,9 +84,9 @@ class Body:
         self.over = True
         return objects
 
-    def _bad(self, what: str, *, retry: bool = False) -> ModelError:
-        remedy = "Try again." if retry else "The base URL likely is wrong: it often ends in /v1, before /chat/completions."
-        return self._source.error("bad-answer", what, remedy, retryable=retry)
+    def _bad(self, what: str) -> ModelError:
+        remedy = "The base URL likely is wrong: it often ends in /v1, before /chat/completions."
+        return self._source.error("bad-answer", what, remedy, retryable=False)
 
 
 def cut(source: Source, what: str) -> ModelError:
@@ -98,7 +101,7 @@ def _form(head: bytearray) -> Form | None:
         return None
     if first in b"{[":
         return "document"
-    if first == b"<":
+    if first.startswith(b"<"):
         return "html"
     return "events" if first in b":deir" else "text"
 

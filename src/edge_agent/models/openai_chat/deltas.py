@@ -1,6 +1,12 @@
 """Text and reasoning on their way out: in order, several of one read as one, and never half a surrogate pair."""
 
+from itertools import groupby
+from operator import itemgetter
+
 from edge_agent.core.model import ModelEvent, ReasoningDelta, TextDelta
+
+Kind = type[TextDelta] | type[ReasoningDelta]
+LONE = "\ufffd"  # what stands for half a surrogate pair
 
 
 class Deltas:
@@ -8,49 +14,41 @@ class Deltas:
     the first half waits for the next piece, and what stays alone becomes U+FFFD."""
 
     def __init__(self) -> None:
-        self._pieces: list[tuple[bool, str]] = []  # (whether it is reasoning, text)
-        self._held = {False: "", True: ""}
+        self._pieces: list[tuple[Kind, str]] = []
+        self._held: dict[Kind, str] = {}
 
     def text(self, piece: str) -> None:
         if piece:
-            self._pieces.append((False, piece))
+            self._pieces.append((TextDelta, piece))
 
     def reasoning(self, piece: str) -> None:
         if piece:
-            self._pieces.append((True, piece))
+            self._pieces.append((ReasoningDelta, piece))
 
     def drain(self) -> list[ModelEvent]:
         """What can be said now."""
         events: list[ModelEvent] = []
-        start = 0
-        while start < len(self._pieces):
-            thinks, stop = self._pieces[start][0], start + 1
-            while stop < len(self._pieces) and self._pieces[stop][0] is thinks:
-                stop += 1
-            said = self._whole(thinks, "".join(piece for _, piece in self._pieces[start:stop]))
-            if said:
-                events.append(ReasoningDelta(text=said) if thinks else TextDelta(text=said))
-            start = stop
+        for kind, pieces in groupby(self._pieces, key=itemgetter(0)):
+            if said := self._whole(kind, "".join(piece for _, piece in pieces)):
+                events.append(kind(text=said))
         self._pieces.clear()
         return events
 
     def end(self) -> list[ModelEvent]:
         """The rest, when nothing more will come."""
         events = self.drain()
-        if self._held[True]:
-            events.append(ReasoningDelta(text="\ufffd"))
-        if self._held[False]:
-            events.append(TextDelta(text="\ufffd"))
-        self._held = {False: "", True: ""}
+        events += [kind(text=LONE) for kind, held in self._held.items() if held]
+        self._held.clear()
         return events
 
-    def _whole(self, thinks: bool, text: str) -> str:
-        held = self._held[thinks]
+    def _whole(self, kind: Kind, text: str) -> str:
+        held = self._held.pop(kind, "")
         if not held and (text.isascii() or encodable(text)):
             return text
         text = held + text
-        self._held[thinks] = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        return mended(text[:-1] if self._held[thinks] else text)
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._held[kind], text = text[-1], text[:-1]
+        return mended(text)
 
 
 def encodable(text: str) -> bool:

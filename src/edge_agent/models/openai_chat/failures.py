@@ -1,4 +1,5 @@
-"""What a provider says when it fails, as a ModelError: how it failed, whether to try again, when, and what a person can do.
+"""What a provider says when it fails, as a ModelError: how it failed, whether to try again, when, and what a person can
+do.
 
 Statuses, envelopes, codes and the phrases of an overflow: reference/wire-formats.md, sections 1.6, 2.5, 3.1, 3.2 and 6.
 """
@@ -10,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any, cast
 
 from edge_agent.core.errors import ModelError, ModelErrorKind
@@ -17,6 +19,7 @@ from edge_agent.models.endpoint import Endpoint
 
 MAX_TOLD = 500  # characters of a provider's own words
 MAX_RETRY_AFTER = 86_400.0  # seconds
+MAX_ENVELOPES = 4  # one in the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,53 +77,84 @@ class _Rule:
 
 
 _WAIT = "Try again later, or name a fallback model."
+_CHECK_NAME = "Check the model's name and the base URL (it often ends in /v1)."
+
+
+def _never(kind: ModelErrorKind, what: str, remedy: str) -> _Rule:
+    return _Rule(kind=kind, retryable=False, what=what, remedy=remedy)
+
+
+def _again(kind: ModelErrorKind, what: str, remedy: str = _WAIT) -> _Rule:
+    return _Rule(kind=kind, retryable=True, what=what, remedy=remedy)
+
+
+_BAD_REQUEST = _never("bad-request", "refused the request", "Check the model's name and its options.")
+_RATE_LIMITED = _again("rate-limited", "gets too many requests", "Send fewer at a time, or name a fallback model.")
+_UNAVAILABLE = _again("unavailable", "is not available now")
+_OVERLOADED = _again("overloaded", "is overloaded")
 _RULES: Mapping[int, _Rule] = {
-    400: _Rule(kind="bad-request", retryable=False, what="refused the request", remedy="Check the model's name and its options."),
-    401: _Rule(kind="unauthorized", retryable=False, what="refused the key", remedy="Check the key of this provider."),
-    402: _Rule(kind="quota", retryable=False, what="asks for payment", remedy="Check the account's balance and billing."),
-    403: _Rule(kind="unauthorized", retryable=False, what="does not allow this", remedy="Check what the key of this provider may use."),
-    404: _Rule(kind="not-found", retryable=False, what="was not found", remedy="Check the model's name and the base URL (it often ends in /v1)."),
-    408: _Rule(kind="timeout", retryable=True, what="took too long to answer", remedy=_WAIT),
-    409: _Rule(kind="unavailable", retryable=True, what="is busy with a conflicting request", remedy=_WAIT),
-    429: _Rule(kind="rate-limited", retryable=True, what="gets too many requests", remedy="Send fewer at a time, or name a fallback model."),
-    529: _Rule(kind="overloaded", retryable=True, what="is overloaded", remedy=_WAIT),
-}  # fmt: skip
-_UNAVAILABLE = _Rule(kind="unavailable", retryable=True, what="is not available now", remedy=_WAIT)
-_OVERLOADED = _RULES[529]
-_QUOTA = _Rule(
-    kind="quota", retryable=False, what="has no quota left for this account",
-    remedy="Check the account's plan, its spend limit and its balance.",
-)  # fmt: skip
-_OVERFLOW = _Rule(
-    kind="context-overflow", retryable=False, what="says that the request is too long for its context window",
-    remedy="Shorten the conversation, or use a model with a larger window.",
-)  # fmt: skip
-_BLOCKED = _Rule(
-    kind="refused", retryable=False, what="is behind a guardrail that blocked this",
-    remedy="Change the request, or the guardrail's rules.",
-)  # fmt: skip
-_BAD_CALL = _Rule(
-    kind="bad-answer", retryable=True, what="wrote a tool call that its own server could not read",
-    remedy="Try again; if it keeps happening, set tool_mode to json for this model.",
-)  # fmt: skip
-_REDIRECT = _Rule(
-    kind="bad-answer", retryable=False, what="answered with a redirect",
-    remedy="The base URL likely is wrong: give the one that answers itself; keys are not sent on to another address.",
-)  # fmt: skip
+    400: _BAD_REQUEST,
+    401: _never("unauthorized", "refused the key", "Check the key of this provider."),
+    402: _never("quota", "asks for payment", "Check the account's balance and billing."),
+    403: _never("unauthorized", "does not allow this", "Check what the key of this provider may use."),
+    404: _never("not-found", "was not found", _CHECK_NAME),
+    405: _never("not-found", "takes no chat completions here", _CHECK_NAME),
+    408: _again("timeout", "took too long to answer"),
+    409: _again("unavailable", "is busy with a conflicting request"),
+    429: _RATE_LIMITED,
+    529: _OVERLOADED,
+}
+_QUOTA = _never(
+    "quota",
+    "has no quota left for this account",
+    "Check the account's plan, its spend limit and its balance.",
+)
+_OVERFLOW = _never(
+    "context-overflow",
+    "says that the request is too long for its context window",
+    "Shorten the conversation, or use a model with a larger window.",
+)
+_BLOCKED = _never("refused", "is behind a guardrail that blocked this", "Change the request, or the guardrail's rules.")
+_BAD_CALL = _again(
+    "bad-answer",
+    "wrote a tool call that its own server could not read",
+    "Try again; if it keeps happening, set tool_mode to json for this model.",
+)
+_REDIRECT = _never(
+    "bad-answer",
+    "answered with a redirect",
+    "The base URL likely is wrong: give the one that answers itself; keys are not sent on to another address.",
+)
 
 _OVERFLOW_PHRASES = re.compile(
-    r"prompt is too long|context_length_exceeded|maximum context length|reduce the length of|exceeds the maximum number of tokens"
-    r"|input token count|input is too long|too many (input )?tokens|context window|context size|context length|exceed_context_size"
+    r"prompt is too long|context_length_exceeded|maximum context length|reduce the length of"
+    r"|exceeds the maximum number of tokens|input token count|input is too long|too many (input )?tokens"
+    r"|context window|context size|context length|exceed_context_size"
 )
 _QUOTA_PHRASES = re.compile(
-    r"insufficient_quota|\b3036\b|spend(ing)? limit|billing|credit balance|daily (free )?(limit|allocation|quota|neurons)"
+    r"insufficient_quota|\b3036\b|spend(ing)? limit|billing|credit balance"
+    r"|daily (free )?(limit|allocation|quota|neurons)"
 )
 _OVERLOADED_PHRASES = re.compile(r"overloaded|\b3040\b|out of capacity|capacity temporarily exceeded")
+_OVERFLOW_STATUSES = (400, 422, 500)
+_GUARDRAIL_STATUSES = (422, 424)
+_GUARDRAIL_CODES = ("2016", "2017")
 _STATUS_OF_TYPE: Mapping[str, int] = {
-    "invalid_request_error": 400, "authentication_error": 401, "invalid_api_key": 401, "billing_error": 402,
-    "permission_error": 403, "not_found_error": 404, "model_not_found": 404, "timeout_error": 408, "rate_limit_error": 429,
-    "rate_limit_exceeded": 429, "insufficient_quota": 429, "requests": 429, "tokens": 429, "overloaded_error": 529,
-}  # fmt: skip
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "timeout_error": 408,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "requests": 429,
+    "tokens": 429,
+    "overloaded_error": 529,
+}
 
 
 def failed_status(source: Source, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
@@ -145,26 +179,31 @@ def failed_inside(source: Source, error: Any) -> ModelError:
 
 
 def _status_inside(told: Told) -> int:
-    if told.code.isdigit() and 400 <= int(told.code) < 600:
+    if re.fullmatch("[45][0-9][0-9]", told.code):
         return int(told.code)
-    return _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type) or 500
+    return _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type) or HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _rule(status: int, told: Told) -> _Rule:
-    text = told.text
-    if told.code == "tool_use_failed":
-        return _BAD_CALL
-    if status in (422, 424) and (told.code in ("2016", "2017") or "guardrail" in text):
-        return _BLOCKED
-    if status == 413 or (status in (400, 422, 500) and _OVERFLOW_PHRASES.search(text)):
-        return _OVERFLOW
-    if status == 429 and _QUOTA_PHRASES.search(text):
-        return _QUOTA
-    if (status == 429 or status >= 500) and _OVERLOADED_PHRASES.search(text):
-        return _OVERLOADED
-    if 300 <= status < 400:
+    """What the words say, else what the status says."""
+    if 300 <= status < HTTPStatus.BAD_REQUEST:  # noqa: PLR2004 (3xx)
         return _REDIRECT
-    return _RULES.get(status) or (_UNAVAILABLE if status >= 500 else _RULES[400])
+    by_status = _UNAVAILABLE if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _BAD_REQUEST
+    return _by_words(status, told) or _RULES.get(status, by_status)
+
+
+def _by_words(status: int, told: Told) -> _Rule | None:
+    text = told.text
+    busy = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    cases = (
+        (_BAD_CALL, told.code == "tool_use_failed"),
+        (_BLOCKED, status in _GUARDRAIL_STATUSES and (told.code in _GUARDRAIL_CODES or "guardrail" in text)),
+        (_OVERFLOW, status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        (_OVERFLOW, status in _OVERFLOW_STATUSES and _OVERFLOW_PHRASES.search(text)),
+        (_QUOTA, status == HTTPStatus.TOO_MANY_REQUESTS and _QUOTA_PHRASES.search(text)),
+        (_OVERLOADED, busy and _OVERLOADED_PHRASES.search(text)),
+    )
+    return next((rule for rule, applies in cases if applies), None)
 
 
 def _told(body: bytes) -> Told:
@@ -176,18 +215,25 @@ def _told(body: bytes) -> Told:
 
 
 def _read(value: Any) -> Told:
-    """{"error": …}, {"errors": […]}, [{"error": …}], {"detail": …}, {"message", "code", "type"}, {"internalCode", …} or plain text."""
-    for _ in range(4):  # envelopes in envelopes
+    """Any envelope: {"error": …}, {"errors": […]}, [{"error": …}], {"detail": …}, {"message", "code", "type"},
+    {"internalCode", "description"} or plain text."""
+    for _ in range(MAX_ENVELOPES):
         if isinstance(value, list):
             value = cast(list[Any], value)[0] if value else ""
         elif isinstance(value, dict):
-            inner = next((value[name] for name in ("error", "errors", "detail") if value.get(name)), None)  # pyright: ignore
-            if inner is None or (isinstance(inner, str) and value.get("message")):  # pyright: ignore
+            inner = _inner(cast(dict[str, Any], value))
+            if inner is None:
                 break
-            value = inner  # pyright: ignore
+            value = inner
     if isinstance(value, dict):
         return _fields(cast(dict[str, Any], value))
     return Told(message=value if isinstance(value, str) else "")
+
+
+def _inner(envelope: dict[str, Any]) -> Any:
+    """What an envelope holds; None where it is the error itself ({"error": "Not Found", "message": …})."""
+    inner = next((envelope[name] for name in ("error", "errors", "detail") if envelope.get(name)), None)
+    return None if isinstance(inner, str) and envelope.get("message") else inner
 
 
 def _fields(error: dict[str, Any]) -> Told:
@@ -218,8 +264,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     text = headers.get("retry-after", "")
-    if not text or (seconds := _seconds(text)) is not None:
-        return _seconds(text)
+    seconds = _seconds(text)
+    if seconds is not None or not text:
+        return seconds
     try:
         return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), MAX_RETRY_AFTER)
     except (ValueError, OverflowError):

@@ -1,8 +1,10 @@
 """A tool's schema as a constraint on what a model may write: the subset that grammar compilers (llama.cpp, vLLM) take.
 
-What a compiler cannot express is loosened, never tightened: arguments are validated against the real schema before a tool runs.
+What a compiler cannot express is loosened, never tightened: arguments are validated against the real schema before a
+tool runs.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -46,9 +48,9 @@ class _Loosening:
         if isinstance(properties := fields.get("properties"), Mapping):
             of = cast(Mapping[str, Any], properties)
             kept["properties"] = {name: self.of(schema, depth + 1, seen) for name, schema in of.items()}
-            kept["required"] = [name for name in fields.get("required") or [] if name in of]
-            extra = fields.get("additionalProperties", False)
-            kept["additionalProperties"] = self.of(cast(Any, extra), depth + 1, seen) if isinstance(extra, dict) else bool(extra)
+            kept["required"] = [name for name in cast(list[str], fields.get("required") or []) if name in of]
+            extra: Any = fields.get("additionalProperties", False)
+            kept["additionalProperties"] = self.of(extra, depth + 1, seen) if isinstance(extra, dict) else bool(extra)
         if isinstance(items := fields.get("items"), Mapping):
             kept["items"] = self.of(cast(Any, items), depth + 1, seen)
         for name in ("minItems", "maxItems"):
@@ -66,8 +68,8 @@ def _pointed(root: JsonObject, pointer: str) -> Any:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):
             value = cast(Mapping[str, Any], value).get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(cast(list[Any], value)):
-            value = value[int(name)]
+        elif isinstance(value, list) and re.fullmatch("[0-9]{1,4}", name):
+            value = next(iter(cast(list[Any], value)[int(name) :]), None)
         else:
             return None
     return value

@@ -1,4 +1,5 @@
-"""JSON tool mode, the answering half: {"tool", "arguments"} becomes an ordinary tool call, the text of {"answer"} is streamed."""
+"""JSON tool mode, the answering half: {"tool", "arguments"} becomes an ordinary tool call, the text of {"answer"} is
+streamed."""
 
 import json
 import re
@@ -15,14 +16,15 @@ from edge_agent.models.openai_chat.failures import Source
 _ANSWER_BEGINS = re.compile(r'\s*\{\s*"answer"\s*:\s*"')
 _TOOL = re.compile(r'"(?:tool|name)"\s*:\s*"([^"\\]*)"')
 _FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*(?:```)?\s*", re.DOTALL)
+_HALF_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _STRING = re.compile(r'(?:[^"\\]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')
 
 
 class JsonToolAnswer:
     """Wraps the answer of a model that was asked by json_tools.py; the same two calls.
 
-    A server that does not keep to the constraint is understood where it can be: plain text is the answer, a fenced block is
-    opened, {"name", "arguments"} is a call too. Raises ModelError("bad-answer") for JSON that is neither."""
+    A server that does not keep to the constraint is understood where it can be: plain text is the answer, a fenced
+    block is opened, {"name", "arguments"} is a call too. Raises ModelError("bad-answer") for JSON that is neither."""
 
     def __init__(self, answer: ChatAnswer, source: Source, tools: Collection[str]) -> None:
         self._answer, self._source, self._tools = answer, source, tools
@@ -126,7 +128,7 @@ class JsonString:
 
 def _half(raw: str) -> bool:
     """Whether a backslash may still become an escape."""
-    return len(raw) == 1 or (raw[1] == "u" and len(raw) < 6 and all(c in "0123456789abcdefABCDEF" for c in raw[2:]))
+    return bool(_HALF_ESCAPE.fullmatch(raw))
 
 
 def _object(text: str) -> JsonObject | None:

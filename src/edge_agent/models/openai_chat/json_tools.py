@@ -1,12 +1,13 @@
 """JSON tool mode, the asking half: for models without dependable tool calls of their own.
 
-The tools are described in the system prompt, and `response_format` lets the model write nothing but {"tool", "arguments"} of an
-offered tool or {"answer"}. What tools said is told as prose in the user's turns: a small model that sees tool JSON in its own
-turns writes tool JSON as its answer (reference/local-model.md).
+The tools are described in the system prompt, and `response_format` lets the model write nothing but {"tool",
+"arguments"} of an offered tool or {"answer"}. What tools said is told as prose in the user's turns: a small model that
+sees tool JSON in its own turns writes tool JSON as its answer (reference/local-model.md).
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import cast
 
 from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, ToolSpec
 from edge_agent.core.model import ModelRequest
@@ -48,30 +49,31 @@ def _described(request: ModelRequest, *, required: bool) -> str:
     lines = [f"- {spec.name}: {spec.description}\n  arguments: {_parameters(spec)}" for spec in request.tools]
     call = 'To use a tool, reply with {"tool": "<name>", "arguments": {…}}.'
     answer = ' To answer, reply with {"answer": "<text>"}.' if _may_answer(request, required=required) else ""
-    return "\n".join(["You have these tools:", *lines, "", f"Reply with one JSON object and nothing else. {call}{answer}"])
+    form = f"Reply with one JSON object and nothing else. {call}{answer}"
+    return "\n".join(["You have these tools:", *lines, "", form])
 
 
 def _parameters(spec: ToolSpec) -> str:
     """Name, type and meaning of each: shorter than the schema, and easier to read for a small model."""
-    properties: JsonObject = spec.parameters.get("properties") or {}
-    required = spec.parameters.get("required") or []
-    if not properties:
-        return "none"
-    return ", ".join(_parameter(name, schema, name in required) for name, schema in properties.items())
+    properties = cast(JsonObject, spec.parameters.get("properties") or {})
+    required = cast(list[str], spec.parameters.get("required") or [])
+    described = [_parameter(name, schema, optional=name not in required) for name, schema in properties.items()]
+    return ", ".join(described) or "none"
 
 
-def _parameter(name: str, schema: object, required: bool) -> str:  # noqa: FBT001 (a row of one table)
-    fields: JsonObject = schema if isinstance(schema, dict) else {}
-    kind = " | ".join(map(json.dumps, fields["enum"])) if isinstance(fields.get("enum"), list) else fields.get("type", "any")
-    note = "" if required else ", optional"
+def _parameter(name: str, schema: object, *, optional: bool) -> str:
+    fields = cast(JsonObject, schema) if isinstance(schema, dict) else {}
+    choices = cast(list[object], fields.get("enum") or [])
+    kind = " | ".join(json.dumps(choice) for choice in choices) or fields.get("type", "any")
     meaning = f": {fields['description']}" if isinstance(fields.get("description"), str) else ""
-    return f"{name} ({kind}{note}){meaning}"
+    return f"{name} ({kind}{', optional' if optional else ''}){meaning}"
 
 
-def _history(messages: Iterable[Message]) -> list[JsonObject]:
+def _history(messages: Sequence[Message]) -> list[JsonObject]:
     """User and assistant turns that alternate; tool rounds become a part of the user's turn before them."""
     turns: list[JsonObject] = []
-    arguments = {call.id: call.arguments for message in messages if isinstance(message, AssistantMessage) for call in message.calls}
+    answers = [message for message in messages if isinstance(message, AssistantMessage)]
+    arguments = {call.id: call.arguments for answer in answers for call in answer.calls}
     after_tools = False
     for message in messages:
         if isinstance(message, ToolMessage):

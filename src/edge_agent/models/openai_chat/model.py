@@ -23,7 +23,8 @@ MAX_ERROR_BYTES = 65_536  # read of the body of a refusal
 class OpenAIChat:
     """Implements the Model port.
 
-    stall_timeout: seconds the server may say nothing, before the headers as well. timeout: seconds for the whole call. None: no limit.
+    stall_timeout: seconds the server may say nothing, before the headers as well. timeout: seconds for the whole call.
+        None: no limit.
     """
 
     name: str
@@ -77,7 +78,7 @@ class OpenAIChat:
             raise source.error("connection", f"cannot be reached ({error})", remedy, retryable=True) from error
         except OutOfPatience as over:
             raise _impatient(source, over) from None
-        if 200 <= reply.status < 300:
+        if reply.status // 100 == 2:  # noqa: PLR2004 (2xx)
             return reply
         try:
             raise failed_status(source, reply.status, reply.headers, await _read_error(reply, patience))
@@ -87,8 +88,8 @@ class OpenAIChat:
     async def _next(
         self, chunks: AsyncIterator[bytes], answer: ChatAnswer | JsonToolAnswer, source: Source, patience: Patience
     ) -> bytes | None:
-        """The next piece; None at the end. Once the model has said why it stopped, a server that is silent or breaks off
-        takes nothing away any more."""
+        """The next piece; None at the end. Once the model has said why it stopped, a server that is silent or breaks
+        off takes nothing away any more."""
         try:
             return await patience.wait(anext(chunks))
         except StopAsyncIteration:

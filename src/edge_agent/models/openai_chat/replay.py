@@ -6,8 +6,8 @@ from edge_agent.core.messages import JsonObject
 
 
 class Replay:
-    """Collects the named fields of the deltas. Strings are appended; items of lists are joined where they carry an index
-    (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended."""
+    """Collects the named fields of the deltas. Strings are appended; items of lists are joined where they carry an
+    index (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -43,8 +43,8 @@ def _join(items: list[Any], item: Any) -> None:
         return
     fields = cast(JsonObject, item)
     index, kind = fields.get("index"), fields.get("type")
-    same = next((one for one in items if index is not None and (one.get("index"), one.get("type")) == (index, kind)), None)
-    if same is None:
+    same = next((one for one in items if (one.get("index"), one.get("type")) == (index, kind)), None)
+    if index is None or same is None:
         items.append(dict(fields))
         return
     for name, value in fields.items():

@@ -14,7 +14,8 @@ MAX_METADATA = 5  # entries AI Gateway takes
 
 
 def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
-    """The body. Options win over everything: the profile's first, then the endpoint's, which go to the wire as they are."""
+    """The body. Options win over everything: the profile's first, then the endpoint's, which go to the wire as they
+    are."""
     profile = endpoint.profile
     by_json = profile.tool_mode == "json"
     system, messages = request.system, _messages(request, endpoint.provider)
@@ -94,7 +95,7 @@ def _tools(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
 
 def _tool(spec: ToolSpec) -> JsonObject:
     """An object schema without properties is refused by some; empty ones mean the same."""
-    parameters = {"type": "object", "properties": {}, **spec.parameters}
+    parameters: JsonObject = {"type": "object", "properties": {}, **spec.parameters}
     return {
         "type": "function",
         "function": {"name": spec.name, "description": spec.description, "parameters": parameters},

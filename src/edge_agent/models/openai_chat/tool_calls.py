@@ -113,7 +113,8 @@ class ToolCalls:
 
 
 def _begins(call: _Call, fragment: _Fragment, named: list[_Call]) -> bool:
-    """Whether a fragment that points at `call` begins another one: a server that gives all calls the same index, or none."""
+    """Whether a fragment that points at `call` begins another one: a server that gives all calls the same index, or
+    none."""
     if not fragment.name or (fragment.id and fragment.id == call.id):
         return False
     if fragment.name != call.name and call.name:

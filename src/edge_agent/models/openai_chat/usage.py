@@ -10,8 +10,8 @@ from edge_agent.core.usage import Usage
 def read_usage(reported: JsonObject, before: Usage) -> Usage:
     """The whole call so far: what is reported now, and what was reported before where a field is absent now.
 
-    Cached tokens are part of the input. Reasoning is part of the output, also where a server counts it apart (xAI) or in the
-    total only (Gemini): what the total holds beyond both is output."""
+    Cached tokens are part of the input. Reasoning is part of the output, also where a server counts it apart (xAI) or
+    in the total only (Gemini): what the total holds beyond both is output."""
     prompt, completion = _details(reported, "prompt"), _details(reported, "completion")
     input_ = _first(reported, "prompt_tokens", "input_tokens", otherwise=before.input)
     spoken = _first(reported, "completion_tokens", "output_tokens", otherwise=before.output)
