@@ -220,24 +220,24 @@ class ModelServer:
         self.seen.append(seen)
         self._changed.set()
         try:
-            goes_on = await self._play(connection, seen)
-            seen.done = True
+            return await self._play(connection, seen)
         except (ClientGone, ConnectionError):
-            seen.closed_early = True
+            seen.closed_early = not seen.done
             return False
         finally:
             self._changed.set()
-        return goes_on
 
     async def _play(self, connection: Connection, seen: Seen) -> bool:
         name, *numbers = re.split(r"-(?=\d)", seen.scenario.replace("-times", ""))
         if failure := self._failure(seen, name, [int(number) for number in numbers]):
             seen.status, body, more = failure
+            seen.done = True
             await connection.answer(seen.status, body, **more)
             return True
         if name == "silent":
             await connection.until_closed()
         if name in ("html", "json"):
+            seen.done = True
             await self._whole(connection, name, seen)
             return True
         connection.begin()
@@ -250,6 +250,7 @@ class ModelServer:
             await connection.send(frame)
             seen.chunks += 1
             self._changed.set()
+        seen.done = True  # a client may close at [DONE], before the last bytes
         if name == "cut":
             return False
         await connection.end()

@@ -37,7 +37,7 @@ class ChatAnswer:
         self._body = Body(source)
         self._deltas = Deltas()
         self._calls = ToolCalls()
-        self._replay = Replay(replayed)
+        self._replayed, self._replay = frozenset(replayed), Replay()
         self._usage: Usage | None = None
         self._told: Usage | None = None  # the usage that went out last
         self._reason: FinishReason | None = None
@@ -83,30 +83,42 @@ class ChatAnswer:
         return "tool-calls" if self._calls else self._reason if self._reason == "other" else "stop"
 
     def _take(self, payload: JsonObject) -> None:
-        usage = payload.get("usage") or _of(payload, "x_groq").get("usage")
+        usage = payload.get("usage") or ("x_groq" in payload and _of(payload, "x_groq").get("usage"))
         if isinstance(usage, dict):
             self._usage = read_usage(cast(JsonObject, usage), self._usage or Usage())
         if error := payload.get("error") or payload.get("errors"):
             raise failed_inside(self._source, error)
-        choices = payload.get("choices")
-        for choice in cast(list[Any], choices) if isinstance(choices, list) else []:
-            if isinstance(choice, dict) and not cast(JsonObject, choice).get("index"):
-                self._choice(cast(JsonObject, choice))
+        choices: Any = payload.get("choices")
+        if isinstance(choices, list):
+            for choice in cast(list[Any], choices):
+                if isinstance(choice, dict) and not choice.get("index"):  # pyright: ignore[reportUnknownMemberType]
+                    self._choice(cast(JsonObject, choice))
 
     def _choice(self, choice: JsonObject) -> None:
         if error := choice.get("error"):
             raise failed_inside(self._source, error)
-        delta = _of(choice, "delta" if "delta" in choice else "message")
-        self._reasoning(delta.get("reasoning_content") or delta.get("reasoning"))
-        self._content(delta.get("content"))
-        refusal = delta.get("refusal")
-        if isinstance(refusal, str) and refusal:
-            self._refused = True
-            self._deltas.text(refusal)
-        self._calls.take(delta.get("tool_calls"))
-        self._replay.take(delta)
+        delta: Any = choice.get("delta" if "delta" in choice else "message")
+        if isinstance(delta, dict):
+            self._delta(cast(JsonObject, delta))
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self._finish(reason)
+
+    def _delta(self, delta: JsonObject) -> None:
+        """By the fields that are there: a delta mostly is a word of content, and there are thousands."""
+        if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+            self._reasoning(thought)  # first, wherever it stands: the model thought before it spoke
+        for name, value in delta.items():
+            if value is None or value == "":
+                continue
+            if name in self._replayed:
+                self._replay.take(name, value)
+            if name == "content":
+                self._content(value)
+            elif name == "tool_calls":
+                self._calls.take(value)
+            elif name == "refusal" and isinstance(value, str):
+                self._refused = True
+                self._deltas.text(value)
 
     def _finish(self, reason: str) -> None:
         if reason == "error":

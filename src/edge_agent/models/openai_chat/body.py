@@ -60,19 +60,25 @@ class Body:
 
     def _read(self, frames: list[Frame], *, last: bool = False) -> list[JsonObject]:
         """`last`: the frame may be half; then it says nothing."""
-        objects: list[JsonObject] = []
-        for frame in frames:
+        for number, frame in enumerate(frames):
             if frame.data.startswith("[DONE]"):
                 self.over = True
+                frames = frames[:number]
                 break
-            try:
-                objects += _objects(json.loads(frame.data), failed=frame.event == "error")
-            except (ValueError, RecursionError):
-                if not last and frame.data.strip():
-                    what = f"sent an event that is no JSON{self._source.quoted(frame.data)}"
-                    raise self._source.error("bad-answer", what, "Try again.", retryable=True) from None
+        objects = _together(frames)
+        if objects is None:
+            objects = [one for frame in frames for one in self._one(frame, last=last)]
         self._objects += len(objects)
         return objects
+
+    def _one(self, frame: Frame, *, last: bool) -> list[JsonObject]:
+        try:
+            return _objects(json.loads(frame.data), failed=frame.event == "error")
+        except (ValueError, RecursionError):
+            if last or not frame.data.strip():
+                return []
+            what = f"sent an event that is no JSON{self._source.quoted(frame.data)}"
+            raise self._source.error("bad-answer", what, "Try again.", retryable=True) from None
 
     def _document(self) -> list[JsonObject]:
         try:
@@ -104,6 +110,16 @@ def _form(head: bytearray) -> Form | None:
     if first.startswith(b"<"):
         return "html"
     return "events" if first in b":deir" else "text"
+
+
+def _together(frames: list[Frame]) -> list[JsonObject] | None:
+    """The objects of plain frames, decoded at one go: half the price of one by one. None where a frame needs a closer look."""
+    try:
+        values = json.loads(f"[{','.join([frame.data for frame in frames])}]")
+    except (ValueError, RecursionError):
+        return None
+    plain = len(values) == len(frames) and all(type(value) is dict for value in values)
+    return values if plain and not any(frame.event == "error" for frame in frames) else None
 
 
 def _objects(value: Any, *, failed: bool) -> list[JsonObject]:

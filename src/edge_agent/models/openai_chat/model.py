@@ -46,6 +46,7 @@ class OpenAIChat:
         answer = self._answer(request, source)
         patience = Patience(stall=self.stall_timeout, total=self.timeout)
         reply: Reply | None = None
+        chunks: AsyncIterator[bytes] | None = None
         try:
             reply = await self._ask(request, source, patience)
             chunks = reply.chunks()
@@ -56,6 +57,8 @@ class OpenAIChat:
                 yield event
         finally:
             patience.stop()
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()  # left to the garbage collector, its own `finally` would run late
             if reply is not None:
                 await reply.close()
 

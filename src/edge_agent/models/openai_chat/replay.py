@@ -6,23 +6,20 @@ from edge_agent.core.messages import JsonObject
 
 
 class Replay:
-    """Collects the named fields of the deltas. Strings are appended; items of lists are joined where they carry an
+    """Collects fields of the deltas. Strings are appended; items of lists are joined where they carry an
     index (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
+    def __init__(self) -> None:
         self._fields: JsonObject = {}
 
-    def take(self, delta: JsonObject) -> None:
-        for name in self._names:
-            value = delta.get(name)
-            if isinstance(value, str) and value:
-                before = self._fields.get(name)
-                self._fields[name] = (before if isinstance(before, str) else "") + value
-            elif isinstance(value, list):
-                items = self._fields.setdefault(name, [])
-                for item in cast(list[Any], value):
-                    _join(items, item)
+    def take(self, name: str, value: Any) -> None:
+        """A fragment of the field of that name."""
+        if isinstance(value, str):
+            before = self._fields.get(name)
+            self._fields[name] = (before if isinstance(before, str) else "") + value
+        elif isinstance(value, list) and isinstance(items := self._fields.setdefault(name, []), list):
+            for item in cast(list[Any], value):
+                _join(cast(list[Any], items), item)
 
     def data(self) -> JsonObject:
         """What an opaque part keeps, and `put_back` reads; empty for nothing."""
