@@ -1,6 +1,7 @@
 """The Worker: streams of a run go to the run's object as they are, everything else to the API. No logic."""
 
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,13 +9,16 @@ import js
 from pyodide.ffi import JsException
 from workers import WorkerEntrypoint, asgi
 
-from durable_objects.key_store import KeyStore  # noqa: F401 - the runtime looks for the class in this module
-from durable_objects.run import Run  # noqa: F401 - likewise
+from durable_objects.key_store import KeyStore
+from durable_objects.run import Run
 from durable_objects.wiring import Served, served
 from edge_agent.core.errors import Refusal
 from edge_agent.http.door import let_in, page_headers, told
 from edge_agent.http.problems import Answer, answer_for
 from edge_agent.http.routing import StreamRoute, stream_route
+
+# The runtime looks for the classes of the objects in this module.
+__all__ = ["Default", "KeyStore", "Run"]
 
 
 class Default(WorkerEntrypoint):
@@ -24,12 +28,12 @@ class Default(WorkerEntrypoint):
         """Never raises: what fails becomes a problem, and its cause goes to the log only."""
         try:
             deployment = served(self.env)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a client never sees a traceback
             return _response(answer_for(error))
         incoming = Incoming(request.js_object, deployment)
         try:
             return await self._answer(incoming, deployment)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a client never sees a traceback
             return _response(told(deployment.deps, error, incoming.by_name.get("origin")))
 
     async def _answer(self, incoming: "Incoming", deployment: Served) -> Any:
@@ -39,16 +43,16 @@ class Default(WorkerEntrypoint):
             response = await self._from_object(route, incoming)
             return _readable(response, page_headers(deployment.deps, incoming.by_name.get("origin")))
         if url.path == "/docs":
-            return await self.env.ASSETS._binding.fetch(incoming.js_request)
+            return await self.env.ASSETS._binding.fetch(incoming.js_request)  # noqa: SLF001 - the raw binding
         return await asgi.fetch(deployment.app, incoming, self.env, self.ctx)
 
     async def _from_object(self, route: StreamRoute, incoming: "Incoming") -> Any:
         # The raw stub, request and response: the wrappers drop the socket of an upgrade.
-        stub = self.env.RUN._binding.getByName(route.run_id)
+        stub = self.env.RUN._binding.getByName(route.run_id)  # noqa: SLF001
         try:
             return await stub.fetch(incoming.js_request)
         except JsException as error:
-            detail = "The run's object did not answer, perhaps because it is being restarted. Try again with the cursor."
+            detail = "The run's object did not answer, perhaps because it restarts. Try again with the cursor."
             raise Refusal(503, "run_unavailable", detail, retry_after=1) from error
 
 
@@ -81,7 +85,7 @@ def _response(answer: Answer) -> Any:
 
 def _readable(response: Any, headers: Mapping[str, str]) -> Any:
     """With the headers a page of another origin needs; an upgrade is left as it is."""
-    if response.status == 101 or not headers:
+    if response.status == HTTPStatus.SWITCHING_PROTOCOLS or not headers:
         return response
     answer = js.Response.new(response.body, response)
     for name, value in headers.items():

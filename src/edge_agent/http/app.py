@@ -1,5 +1,7 @@
 """The API as one ASGI application."""
 
+from http import HTTPStatus
+
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -53,7 +55,7 @@ def create_app(deps: Deps) -> FastAPI:
 
 async def _to_the_gate(request: Request, error: Exception) -> Response:
     """The framework's own errors become problems where all others do."""
-    if isinstance(error, HTTPException) and error.status_code == 404:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
         raise _no_such_route(request) from None
     raise error
 

@@ -4,7 +4,9 @@ import logging
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from http import HTTPStatus
 
+from edge_agent.core.errors import ConfigError
 from edge_agent.http.auth import Ask, Caller, Door, admit
 from edge_agent.http.cors import cors_headers
 from edge_agent.http.ports import Deps
@@ -25,7 +27,7 @@ async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mappi
 def told(deps: Deps, error: Exception, origin: str | None) -> Answer:
     """The problem for an error, readable for an allowed page, with every declared secret masked. Logs what is ours."""
     answer = answer_for(error)
-    if answer.status == 500:
+    if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         trace = "".join(traceback.format_exception(error))
         _log.error("unexpected: %s", deps.settings.mask(trace))
     body = deps.settings.mask(answer.body.decode()).encode()
@@ -36,5 +38,5 @@ def page_headers(deps: Deps, origin: str | None) -> dict[str, str]:
     """The CORS headers of any answer. A fault in EDGE_AGENT_CORS opens nothing."""
     try:
         return cors_headers(deps.settings.cors, origin)
-    except Exception:  # told where it decides something
+    except ConfigError:
         return {}

@@ -12,6 +12,7 @@ from edge_agent.http.ports import Deps
 from edge_agent.http.problems import Answer, unreadable_json
 from edge_agent.http.routing import OPEN_PATHS
 
+_MOST_DIGITS = 15
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -29,7 +30,7 @@ class Gate:
         answering = _Answering(send, page_headers(self.deps, headers.get("origin")))
         try:
             await self._pass(scope, headers, receive, answering)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each becomes a problem; what is not foreseen is logged
             answer = told(self.deps, error, headers.get("origin"))
             if not answering.started:
                 await send_answer(send, answer)
@@ -83,7 +84,7 @@ async def _whole_body(headers: Mapping[str, str], receive: Receive, most: int) -
     too_large = Refusal(
         413, "body_too_large", f"A body may have at most {most} bytes (EDGE_AGENT_MAX_BODY).", limit=most
     )
-    if len(declared) > 15 or int(declared) > most:
+    if len(declared) > _MOST_DIGITS or int(declared) > most:
         raise too_large
     chunks: list[bytes] = []
     size, more = 0, True

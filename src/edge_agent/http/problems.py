@@ -46,9 +46,7 @@ def answer_for(error: Exception) -> Answer:
         case RequestValidationError():
             return _invalid(error.errors())
         case _:
-            return problem(
-                500, "internal", "Something failed inside the server; its log says what."
-            )
+            return problem(500, "internal", "Something failed inside the server; its log says what.")
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> Answer:

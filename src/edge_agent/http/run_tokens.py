@@ -39,7 +39,7 @@ def run_token(key: bytes, run_id: str, now_ms: int) -> str:
 
 
 def is_run_token(text: str) -> bool:
-    return text.startswith(f"{_PREFIX}.") and text.count(".") == 3
+    return re.fullmatch(rf"{_PREFIX}\.[^.]*\.[^.]*\.[^.]*", text) is not None
 
 
 def opened_run(key: bytes, token: str, now_ms: int) -> str:
