@@ -1,0 +1,114 @@
+// The page: starts a run, follows it, shows it. What a model or a tool says only ever becomes text.
+
+import { follow, problemOf } from "./follow.js";
+import { Timeline } from "./timeline.js";
+
+const $ = (id) => document.getElementById(id);
+let current = null; // the run on show: {id, links, timeline, stop}
+let key = newKey(); // of the start: pressing Start again after a lost answer makes no second run
+
+$("start").addEventListener("submit", (event) => { event.preventDefault(); start(); });
+$("task").addEventListener("input", () => { key = newKey(); });
+$("task").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("start").requestSubmit();
+});
+$("cancel").addEventListener("click", cancel);
+window.addEventListener("hashchange", showFromAddress);
+showFromAddress();
+
+async function start() {
+  const apiToken = $("token").value.trim() || sessionStorage.getItem("token");
+  show($("refused"), "");
+  $("go").disabled = true;
+  try {
+    const answer = await fetch("/v1/runs", {
+      method: "POST",
+      headers: { "content-type": "application/json", "idempotency-key": key, ...bearer(apiToken) },
+      body: JSON.stringify({ input: $("task").value }),
+    });
+    if (!answer.ok) return refuse(await problemOf(answer));
+    if (apiToken) sessionStorage.setItem("token", apiToken);
+    $("token-row").hidden = true;
+    const run = await answer.json();
+    sessionStorage.setItem(`run:${run.run_id}`, run.stream_token);
+    key = newKey();
+    history.pushState(null, "", `#${run.run_id}`);
+    open(run.run_id);
+    $("run-title").scrollIntoView();
+  } catch {
+    show($("refused"), "The server cannot be reached. Press Start to try again: no run is started twice.");
+  } finally {
+    $("go").disabled = false;
+  }
+}
+
+function refuse(problem) {
+  show($("refused"), problem.detail);
+  if (problem.status !== 401) return;
+  sessionStorage.removeItem("token");
+  $("token").value = "";
+  $("token-row").hidden = false;
+  $("token").focus();
+}
+
+function showFromAddress() {
+  const id = location.hash.slice(1);
+  if (/^[a-zA-Z0-9_-]{1,128}$/.test(id) && id !== current?.id) open(id);
+}
+
+function open(id) {
+  current?.stop();
+  const path = `/v1/runs/${id}`;
+  const timeline = new Timeline({
+    list: $("timeline"), status: $("status"), about: $("about"), usage: $("usage"),
+    answer: (question, text) => command(`${path}/answers/${encodeURIComponent(question)}`, { answer: text }),
+    changed: () => { $("cancel").hidden = timeline.ended; },
+  });
+  const run = { id, path, links: { events: `${path}/events`, ws: `${path}/ws` }, token: () => runToken(id) };
+  current = { ...run, timeline, stop: () => {} };
+  $("run").hidden = false;
+  $("cancel").disabled = false;
+  show($("connection"), "");
+  current.stop = follow(run, {
+    event: (event) => timeline.take(event),
+    connection: (text) => show($("connection"), text),
+    refused: (problem) => timeline.lost(problem.detail),
+  });
+}
+
+async function cancel() {
+  $("cancel").disabled = true;
+  const problem = await command(`${current.path}/cancel`, {});
+  if (problem) {
+    $("cancel").disabled = false;
+    show($("connection"), problem);
+  }
+}
+
+/** Sends a command to the run on show; what it was refused with, or "". */
+async function command(path, body) {
+  const headers = { "content-type": "application/json", ...bearer(runToken(current.id)) };
+  try {
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+    return answer.ok ? "" : (await problemOf(answer)).detail;
+  } catch {
+    return "The server cannot be reached. Try again.";
+  }
+}
+
+function runToken(id) {
+  return sessionStorage.getItem(`run:${id}`);
+}
+
+function bearer(token) {
+  return token ? { authorization: `Bearer ${token}` } : {};
+}
+
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function show(element, text) {
+  element.textContent = text;
+  element.hidden = !text;
+}

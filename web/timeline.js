@@ -1,0 +1,290 @@
+// What a run's events look like. Text is put together by part and offset, so that nothing stands twice after a reconnect.
+
+const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval" };
+
+export class Timeline {
+  /** @param {{list: Element, status: Element, about: Element, usage: Element, answer: Function, changed: Function}} page */
+  constructor(page) {
+    this.page = page;
+    this.parts = new Map();
+    this.calls = new Map();
+    this.questions = new Map();
+    this.ended = false;
+    page.list.replaceChildren();
+    page.about.textContent = page.usage.textContent = "";
+    this.say("Starting…");
+  }
+
+  take(event) {
+    const stick = window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+    this[HANDLERS[event.type]]?.(event);
+    this.page.list.setAttribute("aria-busy", String(!this.ended));
+    this.page.changed();
+    if (stick) window.scrollTo({ top: document.body.scrollHeight });
+  }
+
+  /** The run cannot be followed any more. */
+  lost(reason) {
+    this.say(reason, "bad");
+    this.page.list.setAttribute("aria-busy", "false");
+  }
+
+  say(text, kind = "") {
+    if (this.page.status.textContent !== text) this.page.status.textContent = text;
+    this.page.status.className = kind;
+  }
+
+  // -- the run
+  created(event) {
+    this.page.about.textContent = `${event.input.slice(0, 300)} · ${event.agent_name} · ${event.models.join(", ")}`;
+  }
+
+  started() {
+    this.ended = false;
+    this.say("Working…");
+  }
+
+  waiting(event) {
+    const what = event.reasons.map((reason) => WAITING[reason] ?? reason).join(" and ");
+    const until = event.until ? `, until ${new Date(event.until).toLocaleString()}` : "";
+    this.say(`Waiting for ${what}${until}.`);
+  }
+
+  completed(event) {
+    const cut = { max_steps: "it used up its rounds", max_tokens: "the answer was cut off", budget: "it used up its budget" };
+    this.say(event.stop_reason === "stop" ? "Done." : `Done, but ${cut[event.stop_reason] ?? event.stop_reason}.`, "good");
+    this.end(event);
+    this.mark(event.text);
+  }
+
+  cancelled(event) {
+    this.say("Cancelled.");
+    this.end(event);
+  }
+
+  failed(event) {
+    this.say(`Failed: ${event.error.message}`, "bad");
+    this.note(event.error.remedy, "bad");
+    this.end(event);
+  }
+
+  end(event) {
+    this.ended = true;
+    this.tokens(event.usage);
+    for (const form of this.questions.values()) form.remove();
+  }
+
+  usageSoFar(event) {
+    this.tokens(event.usage);
+  }
+
+  tokens(usage) {
+    this.page.usage.textContent = `${usage.input ?? 0} tokens in, ${usage.output ?? 0} out`;
+  }
+
+  /** The answer stands where it was streamed; where nothing was (a run without text deltas), it is added. */
+  mark(text) {
+    if (!text) return;
+    const parts = [...this.parts.values()].filter((part) => part.text.value === text);
+    const item = parts.length ? parts.at(-1).item : this.item("text", element("p", "text", text));
+    item.classList.add("answer");
+    item.setAttribute("aria-label", "Answer");
+  }
+
+  // -- the model
+  part(key) {
+    let part = this.parts.get(key);
+    if (!part) {
+      const thoughts = element("details", "", element("summary", "", "Thoughts"));
+      part = { text: new Text("text"), thoughts: new Text("quiet text"), item: null };
+      thoughts.append(part.thoughts.element);
+      thoughts.hidden = true;
+      part.fold = thoughts;
+      part.item = this.item("text", thoughts, part.text.element);
+      part.item.hidden = true;
+      this.parts.set(key, part);
+    }
+    return part;
+  }
+
+  textDelta(event) {
+    this.say("Working…");
+    const part = this.part(event.part);
+    part.text.put(event.offset, event.delta);
+    part.item.hidden = false;
+  }
+
+  reasoningDelta(event) {
+    const part = this.part(event.part);
+    part.thoughts.put(event.offset, event.delta);
+    part.item.hidden = part.fold.hidden = false;
+  }
+
+  answered(event) {
+    this.say("Working…");
+    if (!event.message.text || event.cut) return;
+    const part = this.part(event.key.replace(/\/end$/, ""));
+    part.text.set(event.message.text);
+    part.item.hidden = false;
+  }
+
+  modelFailed(event) {
+    this.retry({ part: event.key.replace(/\/end$/, "") });
+    this.note(`The model call failed (${event.error}): ${event.message}`);
+  }
+
+  retry(event) {
+    this.parts.get(event.part)?.item.remove();
+    this.parts.delete(event.part);
+  }
+
+  rejected(event) {
+    this.retry({ part: event.key.replace(/\/(end|rejected)$/, "") });
+    this.note(`The answer was turned down: ${event.reason}`);
+  }
+
+  // -- tools
+  call(event) {
+    let call = this.calls.get(event.call_id);
+    if (!call) {
+      call = { state: element("span", "quiet", ""), rest: element("div", "") };
+      call.item = this.item("tool", element("h3", "", `${event.name} `, call.state), call.rest);
+      this.calls.set(event.call_id, call);
+    }
+    return call;
+  }
+
+  called(event) {
+    const call = this.call(event);
+    call.state.textContent = "runs…";
+    call.rest.replaceChildren(block("Arguments", pretty(event.arguments), true));
+    this.say(`Using ${event.name}…`);
+  }
+
+  progress(event) {
+    const done = event.total ? `${Math.round((100 * event.progress) / event.total)} %` : event.progress;
+    const call = this.calls.get(event.call_id);
+    if (call) call.state.textContent = `${done}${event.message ? `: ${event.message}` : ""}`;
+  }
+
+  result(event) {
+    const files = (event.files ?? []).map((file) => `${file.name} (${file.media_type}, ${file.bytes} bytes)`);
+    this.outcome(event, event.ok ? "done" : "failed", event.output || (files.length ? "" : "(nothing)"), event.ok);
+    if (files.length) this.call(event).rest.append(block("Files", files.join("\n"), false));
+  }
+
+  unknown(event) {
+    this.outcome(event, `outcome unknown (${event.cause})`, event.message, false);
+  }
+
+  refusedCall(event) {
+    this.outcome(event, `not run (${event.reason})`, event.message, false);
+  }
+
+  outcome(event, state, text, ok) {
+    const call = this.call(event);
+    call.state.textContent = state;
+    call.item.classList.toggle("bad", !ok);
+    if (text) call.rest.append(block("Result", text, text.length < 600));
+    this.say("Working…");
+  }
+
+  // -- people
+  asked(event) {
+    const id = `q-${this.questions.size}`;
+    const input = element("input", "");
+    input.id = id;
+    input.required = true;
+    const label = element("label", "", event.question);
+    label.htmlFor = id;
+    const trouble = element("p", "bad");
+    trouble.setAttribute("role", "alert");
+    const form = element("form", "", label, input, element("button", "", "Answer"), trouble);
+    form.addEventListener("submit", async (submit) => {
+      submit.preventDefault();
+      trouble.textContent = await this.page.answer(event.question_id, input.value);
+    });
+    this.questions.set(event.question_id, this.item("question", form));
+  }
+
+  questionAnswered(event) {
+    this.questions.get(event.question_id)?.remove();
+    this.questions.delete(event.question_id);
+    this.note(event.answer ? `Answered: ${event.answer}` : `The question was closed (${event.answered_by}).`);
+    this.say("Working…");
+  }
+
+  budget(event) {
+    this.note(`The cap on ${event.kind} is used up: ${event.used} of ${event.cap}.`);
+  }
+
+  fault(event) {
+    this.note(event.message, event.action === "failed" ? "bad" : "");
+  }
+
+  note(text, kind = "") {
+    this.item(`note ${kind}`, text);
+  }
+
+  item(kind, ...children) {
+    const item = element("li", kind, ...children);
+    this.page.list.append(item);
+    return item;
+  }
+}
+
+/** A text that grows. Offsets count characters as Python does: code points, not UTF-16 units. */
+class Text {
+  constructor(kind) {
+    this.element = element("p", kind);
+    this.characters = [];
+  }
+
+  get value() {
+    return this.characters.join("");
+  }
+
+  put(offset, delta) {
+    const characters = Array.from(delta);
+    if (offset > this.characters.length) return; // what is missing comes whole when the connection is made again
+    const news = characters.slice(this.characters.length - offset);
+    this.characters.push(...news);
+    if (news.length) this.element.append(news.join(""));
+  }
+
+  set(text) {
+    if (this.value === text) return;
+    this.characters = Array.from(text);
+    this.element.textContent = text;
+  }
+}
+
+function block(title, text, open) {
+  const content = element("pre", "", text);
+  content.tabIndex = 0;
+  content.setAttribute("aria-label", title);
+  const details = element("details", "", element("summary", "", title), content);
+  details.open = open;
+  return details;
+}
+
+function element(name, kind, ...children) {
+  const made = document.createElement(name);
+  if (kind) made.className = kind.trim();
+  made.append(...children);
+  return made;
+}
+
+function pretty(value) {
+  return JSON.stringify(value, null, 2);
+}
+
+const HANDLERS = {
+  "run.created": "created", "run.started": "started", "run.resumed": "started", "run.waiting": "waiting",
+  "run.completed": "completed", "run.cancelled": "cancelled", "run.failed": "failed", usage: "usageSoFar",
+  "step.text-delta": "textDelta", "step.reasoning-delta": "reasoningDelta", "model.answered": "answered",
+  "model.failed": "modelFailed", "model.rejected": "rejected", retry: "retry",
+  "tool.called": "called", "tool.progress": "progress", "tool.result": "result", "tool.unknown": "unknown",
+  "tool.rejected": "refusedCall", "question.asked": "asked", "question.answered": "questionAnswered",
+  "budget.exceeded": "budget", fault: "fault",
+};
