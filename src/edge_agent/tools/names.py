@@ -32,6 +32,6 @@ def passes(name: str, allow: Sequence[str], deny: Sequence[str]) -> bool:
 
 
 def unmatched(globs: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """The globs that match none of the names: most often a misspelling."""
+    """The globs that match none of the names: most often a misspelling. `*` means all there is, be it nothing."""
     known = tuple(names)
-    return tuple(glob for glob in globs if not any(fnmatchcase(name, glob) for name in known))
+    return tuple(glob for glob in globs if glob != "*" and not any(fnmatchcase(name, glob) for name in known))

@@ -1,0 +1,299 @@
+"""The connection to one MCP server: a session that is opened when needed, replaced when the server has forgotten it,
+and closed at the end of each slice of work."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Literal, TypeVar
+
+import httpx2
+from pydantic import TypeAdapter, ValidationError
+
+from edge_agent.core.errors import OutcomeUnknown, ToolError
+from edge_agent.core.messages import JsonObject
+from edge_agent.tools.mcp_faults import Unreachable, cause_of, why_unreachable
+from edge_agent.tools.mcp_http import EXCHANGE, MAX_ANSWER_BYTES, Exchange, SessionTransport
+from edge_agent.tools.mcp_import import (
+    NO_ANSWER,
+    ClientSession,
+    MCPError,
+    negotiate_auto,
+    streamable_http_client,
+    types,
+)
+from edge_agent.tools.mcp_server import McpServer
+
+T = TypeVar("T")
+
+MAX_PAGES = 100
+IDEMPOTENCY_KEY = "edge-agent/idempotency-key"
+_CLOSE_SECONDS = 5.0
+_SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
+
+Progress = Callable[[float, float | None, str | None], None]
+CallAnswer = types.CallToolResult | types.InputRequiredResult
+
+_ANSWER: TypeAdapter[CallAnswer] = TypeAdapter(CallAnswer)
+# Errors a server answers with that speak of the request, not of its session.
+_ABOUT_REQUEST = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.PARSE_ERROR)
+_CUT_OFF = (types.CONNECTION_CLOSED, types.PARSE_ERROR, types.REQUEST_TIMEOUT)
+
+
+class McpConnection:
+    """`open_client` makes the HTTP client of a session; it is closed with it. `client_name` names us to the server."""
+
+    def __init__(
+        self, name: str, server: McpServer, open_client: Callable[[], httpx2.AsyncClient], client_name: str
+    ) -> None:
+        self.name, self.server = name, server
+        self._open_client, self._client_name = open_client, client_name
+        self._lock = asyncio.Lock()
+        self._current: _Session | None = None
+        self._sessions: set[_Session] = set()
+        self._speaks_older = False
+
+    async def listed(self) -> tuple[types.Tool, ...]:
+        """The server's tools, all pages, asked for once per session and when the server says that they have changed.
+
+        Raises Unreachable, and ToolError where the server answers but the list cannot be had."""
+        return await self._asked(_Session.listed, Exchange(), safe_to_repeat=True)
+
+    async def call(
+        self, tool: str, arguments: JsonObject, *, idempotency_key: str, safe_to_repeat: bool, progress: Progress
+    ) -> CallAnswer:
+        """One call by the server's own name of the tool. May be cancelled, and the server is told.
+
+        Made again once if the server rejected the session before the tool ran, if it was never sent, or if the
+        connection was lost and `safe_to_repeat`. Raises OutcomeUnknown where it was sent and may have run, ToolError
+        for an error the server answered with, Unreachable when nothing was sent."""
+
+        async def called(session: _Session) -> CallAnswer:
+            return await session.call(tool, arguments, idempotency_key, progress, exchange)
+
+        exchange = Exchange()
+        try:
+            return await self._asked(called, exchange, safe_to_repeat=safe_to_repeat)
+        except asyncio.CancelledError:
+            exchange.abandon()
+            raise
+
+    async def close(self) -> None:
+        """Ends every session and its task, whatever state it is in. The next listed() or call() connects again."""
+        self._current = None
+        await asyncio.gather(*(session.close() for session in self._sessions))
+        self._sessions.clear()
+
+    async def _asked(
+        self, work: "Callable[[_Session], Awaitable[T]]", exchange: Exchange, *, safe_to_repeat: bool
+    ) -> T:
+        for again in (True, False):
+            session = await self._connected()
+            exchange.reset()
+            token = EXCHANGE.set(exchange)
+            session.in_use += 1
+            try:
+                return await work(session)
+            except (MCPError, ValidationError) as error:
+                kind = _judged(error, exchange)
+                if kind == "rejected":
+                    self._replace(session)
+                if not (again and (kind in ("rejected", "unsent") or (kind == "lost" and safe_to_repeat))):
+                    raise self._told(kind, error, exchange, safe_to_repeat=safe_to_repeat) from error
+            finally:
+                EXCHANGE.reset(token)
+                session.in_use -= 1
+                await session.close_if_retired()
+        raise AssertionError("the second time always returns or raises")
+
+    def _told(self, kind: str, error: Exception, exchange: Exchange, *, safe_to_repeat: bool) -> ToolError:
+        if kind == "answered":
+            return ToolError(str(error) or f"The MCP server {self.name} answered with an error without a message.")
+        cause, way_out = cause_of(error, exchange, self.server)
+        what = f"The MCP server {self.name} ({self.server.origin}) {cause}"
+        if kind in ("unsent", "rejected"):
+            return Unreachable(f"{what}. {way_out}")
+        return ToolError(f"{what}.") if safe_to_repeat else OutcomeUnknown(f"{what}, so the call may have been made.")
+
+    async def _connected(self) -> "_Session":
+        async with self._lock:
+            if self._current is None or not self._current.usable:
+                session = _Session(self.server, self._client_name, skip_probe=self._speaks_older)
+                self._sessions.add(session)
+                try:
+                    await session.open(self._open_client)
+                except BaseException as error:
+                    self._sessions.discard(session)
+                    self._speaks_older = False
+                    if isinstance(error, Exception):
+                        raise Unreachable(why_unreachable(self.name, self.server, error, session.exchange)) from error
+                    raise
+                self._speaks_older = not session.is_modern
+                self._current = session
+            return self._current
+
+    def _replace(self, session: "_Session") -> None:
+        """The server has forgotten this session: the next call opens another. Calls still on it may yet be answered."""
+        session.retired = True
+        if self._current is session:
+            self._current = None
+
+
+class _Session:
+    """One session, and the task that owns it: what anyio enters in a task, it must leave in the same."""
+
+    def __init__(self, server: McpServer, client_name: str, *, skip_probe: bool) -> None:
+        self.exchange = Exchange()
+        self.in_use = 0
+        self.retired = False
+        self._server, self._client_name, self._skip_probe = server, client_name, skip_probe
+        self._opened, self._stop = asyncio.Event(), asyncio.Event()
+        self._session: ClientSession | None = None
+        self._failure: Exception | None = None
+        self._owner: asyncio.Task[None] | None = None
+        self._tools: tuple[types.Tool, ...] | None = None
+        self._changes = 0
+        self._listing = asyncio.Lock()
+
+    @property
+    def usable(self) -> bool:
+        return self._session is not None and not self.retired
+
+    @property
+    def is_modern(self) -> bool:
+        return self._session is not None and self._session.discover_result is not None
+
+    async def open(self, open_client: Callable[[], httpx2.AsyncClient]) -> None:
+        """Raises what went wrong; TimeoutError when the server does not answer in time. Leaves no task behind then."""
+        self._owner = asyncio.create_task(self._own(open_client))
+        try:
+            async with asyncio.timeout(self._server.connect_timeout):
+                await self._opened.wait()
+        except BaseException:
+            self._owner.cancel()
+            await asyncio.wait({self._owner})
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    async def _own(self, open_client: Callable[[], httpx2.AsyncClient]) -> None:
+        EXCHANGE.set(self.exchange)
+        try:
+            headers = {"user-agent": self._client_name, **await self._server.current_headers()}
+            silence = self._server.timeout + _SILENCE_SECONDS
+            timeout = httpx2.Timeout(self._server.connect_timeout, read=silence)
+            async with (
+                open_client() as client,
+                httpx2.AsyncClient(
+                    transport=SessionTransport(client), headers=headers, timeout=timeout, max_redirects=3
+                ) as guarded,
+                streamable_http_client(self._server.url, http_client=guarded, max_sse_event_size=MAX_ANSWER_BYTES) as (
+                    read,
+                    write,
+                ),
+                ClientSession(
+                    read,
+                    write,
+                    message_handler=self._heard,
+                    client_info=types.Implementation(name=self._client_name, version="1"),
+                ) as session,
+            ):
+                await (session.initialize() if self._skip_probe else negotiate_auto(session))
+                self._session = session
+                self._opened.set()
+                await self._stop.wait()
+        except Exception as error:  # noqa: BLE001 - whoever waits for the session is told
+            self._failure = error
+        finally:
+            self._session = None
+            self._opened.set()
+
+    async def _heard(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._tools, self._changes = None, self._changes + 1
+
+    async def listed(self) -> tuple[types.Tool, ...]:
+        async with self._listing:
+            if (tools := self._tools) is None:
+                before = self._changes
+                tools = await self._pages()
+                if self._changes == before:
+                    self._tools = tools
+            return tools
+
+    async def _pages(self) -> tuple[types.Tool, ...]:
+        capabilities = self._open().server_capabilities
+        if capabilities is not None and capabilities.tools is None:
+            return ()
+        tools: list[types.Tool] = []
+        cursors: set[str | None] = set()
+        cursor: str | None = None
+        while cursor not in cursors:
+            if len(cursors) == MAX_PAGES:
+                raise ToolError(f"its list of tools goes on after {MAX_PAGES} pages")
+            cursors.add(cursor)
+            params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
+            page = await self._open().list_tools(params=params)
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor:
+                return tuple(tools)
+        raise ToolError("its list of tools runs in a circle: a page points back to an earlier one")
+
+    async def call(
+        self, tool: str, arguments: JsonObject, idempotency_key: str, report: Progress, exchange: Exchange
+    ) -> CallAnswer:
+        if self.is_modern:
+            await self.listed()  # by it the SDK knows which arguments this server wants as headers too
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            report(progress, total, message)
+
+        # Not call_tool: that lists the tools again where it does not know one, and throws away a result that does not
+        # fit the tool's output schema.
+        meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta))
+        exchange.began = True
+        return await self._open().send_request(request, _ANSWER, progress_callback=on_progress)
+
+    def _open(self) -> ClientSession:
+        if self._session is None:
+            raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
+        return self._session
+
+    async def close_if_retired(self) -> None:
+        if self.retired and not self.in_use:
+            await self.close()
+
+    async def close(self) -> None:
+        """Says goodbye to the server, then ends the task, by force if need be."""
+        owner = self._owner
+        if owner is None or owner.done():
+            return
+        self._stop.set()
+        try:
+            await asyncio.wait({owner}, timeout=_CLOSE_SECONDS)
+        finally:
+            if not owner.done():
+                owner.cancel()
+        await asyncio.wait({owner})
+
+
+Kind = Literal["answered", "rejected", "unsent", "lost"]
+
+
+def _judged(error: MCPError | ValidationError, exchange: Exchange) -> Kind:
+    """What a failed request means for the call: whether it can have run decides over everything that follows."""
+    lost: Kind = "lost" if exchange.began else "unsent"
+    if exchange.error is not None:
+        return "unsent" if exchange.never_sent else lost
+    if isinstance(error, ValidationError):
+        return lost  # it answered, but with something that is no answer
+    status = exchange.status
+    forgotten = status == HTTPStatus.NOT_FOUND or (
+        status == HTTPStatus.BAD_REQUEST and error.code not in _ABOUT_REQUEST
+    )
+    if (exchange.in_session and forgotten) or status == HTTPStatus.UNAUTHORIZED:
+        return "rejected"
+    if error.code in _CUT_OFF or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and error.message == NO_ANSWER):
+        return lost
+    return "answered"
