@@ -1,0 +1,99 @@
+"""The agents of the tests' Worker. Their tools act on the counting tool server of the tests."""
+
+import json
+from typing import Any
+
+import js
+from workers import env
+
+from edge_agent import Agent, Hooks, ToolContext, ToolError, tool
+
+SECRET = "pin-4711-0815"
+
+
+async def _post(path: str, context: ToolContext, **fields: Any) -> str:
+    body = json.dumps({"key": context.idempotency_key, "run": context.run_id, **fields})
+    init = js.JSON.parse(json.dumps({"method": "POST", "body": body}))
+    return str(await (await js.fetch(f"{env.TOOL_SERVER_URL}{path}", init)).text())
+
+
+@tool
+async def charge(context: ToolContext, n: int) -> str:
+    """Charge once; never to be repeated."""
+    return await _post("/charge", context, n=n)
+
+
+@tool(read_only=True)
+async def lookup(context: ToolContext, n: int) -> str:
+    """Look something up."""
+    return await _post("/lookup", context, n=n)
+
+
+@tool(on_unknown="ask")
+async def transfer(context: ToolContext, n: int) -> str:
+    """Move money; a person decides when it is unknown whether it happened."""
+    return await _post("/transfer", context, n=n)
+
+
+@tool(timeout=1)
+async def hang(context: ToolContext) -> str:
+    """Never answer in time, and not be safe to repeat."""
+    return await _post("/hang", context)
+
+
+@tool(timeout=1, read_only=True)
+async def hang_reading(context: ToolContext) -> str:
+    """Never answer in time."""
+    return await _post("/hang", context)
+
+
+@tool
+async def raises() -> str:
+    """Raise."""
+    raise ToolError("the printer is out of paper")
+
+
+@tool
+async def wrong() -> int:
+    """Return something else than promised."""
+    return "not a number"  # type: ignore[return-value]  # the fault under test
+
+
+@tool
+async def big() -> str:
+    """Return 5 MB."""
+    return "0123456789" * 524_288
+
+
+@tool(read_only=True)
+async def progress(context: ToolContext) -> str:
+    """Report progress."""
+    for done in range(3):
+        context.progress(done, 3, f"step {done}")
+    return "done"
+
+
+@tool
+async def login(pin: str) -> str:
+    """Take a secret."""
+    return f"logged in with {pin}"
+
+
+def _without_pins(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: "(hidden)" if name == "pin" else value for name, value in arguments.items()}
+
+
+def _output_without_pins(tool: str, text: str) -> str:
+    return text.replace(SECRET, "(hidden)")
+
+
+agents = [
+    Agent(name="counter", tools=[charge, lookup]),
+    Agent(name="careful", tools=[transfer]),
+    Agent(name="troubled", tools=[raises, wrong, big, hang, hang_reading, progress, lookup]),
+    Agent(
+        name="discreet",
+        tools=[login],
+        hooks=Hooks(sanitize_input=_without_pins, sanitize_output=_output_without_pins),
+    ),
+]
