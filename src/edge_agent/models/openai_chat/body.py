@@ -113,7 +113,7 @@ def _form(head: bytearray) -> Form | None:
 
 
 def _together(frames: list[Frame]) -> list[JsonObject] | None:
-    """The objects of plain frames, decoded at one go: half the price of one by one. None where a frame needs a closer look."""
+    """The objects of plain frames, decoded at one go: half the price. None where a frame needs a closer look."""
     try:
         values = json.loads(f"[{','.join([frame.data for frame in frames])}]")
     except (ValueError, RecursionError):

@@ -84,7 +84,7 @@ class ToolCalls:
         if call is None:
             return self._new(fragment)
         again = call.whole and fragment.arguments.lstrip().startswith("{")
-        if again and call.id == fragment.id and call.text.strip() == fragment.arguments.strip():
+        if again and _repeats(call, fragment):
             return None
         return self._new(fragment) if again or _begins(call, fragment, named) else call
 
@@ -110,6 +110,13 @@ class ToolCalls:
             call.arguments.append(fragment.arguments)
         if fragment.index is not None:
             self._by_index.setdefault(fragment.index, call)
+
+
+def _repeats(call: _Call, fragment: _Fragment) -> bool:
+    """Whether a server says a whole call once more, as some do in their last chunk."""
+    same = fragment.id == call.id and fragment.name in ("", call.name)
+    numbered = bool(fragment.id) or fragment.index is not None
+    return same and numbered and fragment.arguments.strip() == call.text.strip()
 
 
 def _begins(call: _Call, fragment: _Fragment, named: list[_Call]) -> bool:
