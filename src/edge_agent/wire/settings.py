@@ -5,7 +5,6 @@ and an example. `faults` tries them all. No message, and no repr, holds a value.
 """
 
 import base64
-import binascii
 import difflib
 import re
 from collections.abc import Mapping
@@ -175,7 +174,7 @@ class Settings:
             return None
         try:
             key = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
-        except binascii.Error:
+        except ValueError:
             raise _error("EDGE_AGENT_SECRET", "is not base64") from None
         if len(key) < MIN_KEY_BYTES:
             raise _error("EDGE_AGENT_SECRET", f"holds {len(key)} bytes; {MIN_KEY_BYTES} or more are needed")

@@ -1,0 +1,121 @@
+"""The real application with runs and an offer in memory, for the tests of the API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from edge_agent.core.errors import ConfigError, Refusal
+from edge_agent.core.events import RunCreated
+from edge_agent.core.limits import Limits
+from edge_agent.core.messages import JsonObject
+from edge_agent.http.app import create_app
+from edge_agent.http.ports import Deps, RunMethod
+from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
+from edge_agent.wire.settings import Settings
+
+TOKEN = "token-of-alice"
+KEY = b"k" * 32
+
+
+@dataclass
+class MemoryRuns:
+    """Runs as their objects answer, without a loop in them."""
+
+    known: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    asked: list[tuple[str, RunMethod, JsonObject]] = field(default_factory=list[tuple[str, RunMethod, JsonObject]])
+
+    async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
+        self.asked.append((run_id, method, payload))
+        if method == "create":
+            return self._create(run_id, payload)
+        if run_id not in self.known:
+            raise Refusal(404, "unknown_run", "There is no run with this id.")
+        return state_of(run_id)
+
+    def _create(self, run_id: str, payload: JsonObject) -> JsonObject:
+        if earlier := self.known.get(run_id):
+            if not payload["idempotent"]:
+                raise Refusal(409, "run_exists", "This run id is taken.")
+            if earlier["fingerprint"] != payload["fingerprint"]:
+                raise Refusal(409, "idempotency_conflict", "This key was used with another body.")
+        self.known.setdefault(run_id, payload)
+        return state_of(run_id)
+
+
+def state_of(run_id: str) -> JsonObject:
+    return {"run_id": run_id, "status": "queued", "agent": "assistant"}
+
+
+class OneAgent:
+    """An offer of one agent with one tool."""
+
+    version = "1.2.3"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def configure(self, request: StartRun) -> RunCreated:
+        if request.agent not in (None, "assistant"):
+            raise Refusal(422, "unknown_agent", "There is no such agent. Known are: assistant.", field="agent")
+        if request.input == "misconfigured":
+            raise ConfigError("EDGE_AGENT_MODEL", f"is wrong, near {TOKEN}", "EDGE_AGENT_MODEL=a/b")
+        if request.input == "broken":
+            raise ZeroDivisionError(f"a secret stands here: {TOKEN}")
+        turns = tuple(turn.turn() for turn in request.history)
+        limits = Limits().lowered_by(request.limits.wanted() if request.limits else {})
+        return RunCreated(
+            version=1, input=request.input, agent_name="assistant", models=("a/b",), limits=limits, history=turns
+        )
+
+    def agents(self) -> Sequence[AgentInfo]:
+        return [AgentInfo(name="assistant", default=True, models=("a/b",), tools=("clock",), limits=Limits())]
+
+    async def tools(self) -> ToolsAnswer:
+        tool = ToolInfo(name="clock", description="The time.", parameters={"type": "object"}, read_only=True)
+        return ToolsAnswer(tools=(tool,), unreachable=("docs could not be reached: connection refused.",))
+
+    def faults(self) -> Sequence[ConfigError]:
+        return self._settings.faults()
+
+
+class StoppedClock:
+    """Always the same moment."""
+
+    def now(self) -> int:
+        return 1_000_000_000
+
+
+class Api:
+    """A client of the application with these variables, as if it ran at `url`."""
+
+    def __init__(self, url: str = "http://localhost:8787", **env: str) -> None:
+        self.runs = MemoryRuns()
+        read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
+
+        async def key() -> bytes:
+            return KEY
+
+        deps = Deps(settings=read, runs=self.runs, offer=OneAgent(read), clock=StoppedClock(), run_token_key=key)
+        self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=create_app(deps)), base_url=url)
+
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
+        return await self.client.get(path, headers=headers)
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> httpx2.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if isinstance(body, bytes | type(None)):
+            return await self.client.post(path, content=body, headers=named)
+        return await self.client.post(path, json=body, headers=named)
+
+
+def problem(answer: httpx2.Response, status: int, code: str) -> JsonObject:
+    """The problem an answer is, checked for what every problem has."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    content = answer.json()
+    assert (answer.status_code, content["status"], content["code"]) == (status, status, code), content
+    assert content["title"]
+    assert content["detail"]
+    assert "Traceback" not in answer.text
+    return content
