@@ -85,7 +85,9 @@ def _deployment(agent: Agent) -> Deployment:
     return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source)
 
 
-async def run_agent(agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None) -> RunState:
+async def run_agent(
+    agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None
+) -> RunState:
     run, created = _prepared(agent, task, history, metadata)
     return await run.start(created)
 
@@ -110,10 +112,14 @@ async def stream_agent(
     await work
 
 
-_detached: set[asyncio.Task[RunState]] = set()  # runs whose stream was left go on; asyncio itself keeps weak references only
+_detached: set[asyncio.Task[RunState]] = (
+    set()
+)  # runs whose stream was left go on; asyncio itself keeps weak references only
 
 
-def _prepared(agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None) -> tuple[InProcessRun, RunCreated]:
+def _prepared(
+    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None
+) -> tuple[InProcessRun, RunCreated]:
     deployment = _deployment(agent)
     turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
     created = deployment.configure(StartRun(input=task, history=turns, metadata=metadata))

@@ -44,7 +44,9 @@ class Refusal(EdgeAgentError):
 class ModelError(EdgeAgentError):
     """`retry_after` is in seconds, as the provider asked."""
 
-    def __init__(self, kind: ModelErrorKind, message: str, *, retryable: bool, retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: ModelErrorKind, message: str, *, retryable: bool, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.kind, self.message, self.retryable, self.retry_after = kind, message, retryable, retry_after
 

@@ -47,10 +47,14 @@ class Hub:
     def passing(self, event: PassingEvent) -> None:
         if isinstance(event, StepTextDelta):
             said = self._texts[event.part].delta if event.offset else ""
-            self._texts[event.part] = StepTextDelta(part=event.part, offset=0, delta=said + event.delta, step=event.step)
+            self._texts[event.part] = StepTextDelta(
+                part=event.part, offset=0, delta=said + event.delta, step=event.step
+            )
         elif isinstance(event, StepReasoningDelta):
             said = self._thoughts[event.part].delta if event.offset else ""
-            self._thoughts[event.part] = StepReasoningDelta(part=event.part, offset=0, delta=said + event.delta, step=event.step)
+            self._thoughts[event.part] = StepReasoningDelta(
+                part=event.part, offset=0, delta=said + event.delta, step=event.step
+            )
         self._tell([event])
 
     def _tell(self, items: Sequence[Item]) -> None:

@@ -29,7 +29,9 @@ class Journal:
     `mask` turns declared secrets in an event into a placeholder before anything sees it.
     """
 
-    def __init__(self, log: Log, clock: Clock, sink: Sink, mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event) -> None:
+    def __init__(
+        self, log: Log, clock: Clock, sink: Sink, mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event
+    ) -> None:
         self.log, self.clock, self.sink, self.mask = log, clock, sink, mask
         self.records: dict[str, Record] = {}
         self.under: dict[str, list[str]] = {}

@@ -8,7 +8,9 @@ from typing import Any
 from edge_agent.core.canonical import canonical
 
 RUN = "run"
-VERSION = 1  # of the keys and their order: a deploy that changes either raises it and gates the change on run.created.version
+VERSION = (
+    1  # of the keys and their order: a deploy that changes either raises it and gates the change on run.created.version
+)
 
 
 def life(number: int) -> str:

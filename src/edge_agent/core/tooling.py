@@ -42,7 +42,9 @@ class ToolContext:
     idempotency_key: str
     metadata: JsonObject = field(default_factory=dict[str, object])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    report: Callable[[float, float | None, str | None], None] = field(default=lambda done, total, message: None, repr=False)
+    report: Callable[[float, float | None, str | None], None] = field(
+        default=lambda done, total, message: None, repr=False
+    )
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self.report(done, total, message)

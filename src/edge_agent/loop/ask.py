@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 
 from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
-from edge_agent.core.events import BudgetExceeded, ModelAnswered, ModelFailed, ModelRefused, ModelRejected, ModelRequested, Stage, Timer, UsageSoFar
+from edge_agent.core.events import (
+    BudgetExceeded,
+    ModelAnswered,
+    ModelFailed,
+    ModelRefused,
+    ModelRejected,
+    ModelRequested,
+    Stage,
+    Timer,
+    UsageSoFar,
+)
 from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage
@@ -21,7 +31,9 @@ from edge_agent.loop.walk import Cut, Walk
 
 MOST_LOST = 9  # attempts of one call that may be lost to restarts
 IN_MEMORY_SECONDS = 5.0  # a longer wait lets go of the object
-UNSENT = frozenset({"connection", "unauthorized", "bad-request", "not-found", "rate-limited", "quota", "context-overflow"})
+UNSENT = frozenset(
+    {"connection", "unauthorized", "bad-request", "not-found", "rate-limited", "quota", "context-overflow"}
+)
 
 
 class ModelGaveUp(EdgeAgentError):
@@ -128,7 +140,9 @@ async def _begin(walk: Walk, question: Question, key: str, number: int, tries: _
         model=model.name,
         provider=model.provider,
         attempt=number,
-        prompt_hash=keys.digest(request.system, request.messages, request.tools, request.tool_choice, request.output_schema),
+        prompt_hash=keys.digest(
+            request.system, request.messages, request.tools, request.tool_choice, request.output_schema
+        ),
         estimated_input=tokens,
         output_cap=held.cap,
     )
@@ -148,7 +162,13 @@ async def _pause(walk: Walk, key: str, seconds: float) -> None:
 
 
 async def _attempt(
-    walk: Walk, question: Question, key: str, requested: ModelRequested, model: Model, request: ModelRequest, tries: _Tries
+    walk: Walk,
+    question: Question,
+    key: str,
+    requested: ModelRequested,
+    model: Model,
+    request: ModelRequest,
+    tries: _Tries,
 ) -> None:
     began, heard = walk.ports.clock.now(), Heard()
     try:
@@ -161,9 +181,13 @@ async def _attempt(
     await _answered(walk, question, key, requested, heard, walk.ports.clock.now() - began)
 
 
-async def _answered(walk: Walk, question: Question, key: str, requested: ModelRequested, heard: Heard, latency: int) -> None:
+async def _answered(
+    walk: Walk, question: Question, key: str, requested: ModelRequested, heard: Heard, latency: int
+) -> None:
     message = heard.message()
-    usage = heard.usage or Usage(input=requested.estimated_input, output=budget.estimated_output(message, heard.thought))
+    usage = heard.usage or Usage(
+        input=requested.estimated_input, output=budget.estimated_output(message, heard.thought)
+    )
     answered = ModelAnswered(
         stage=question.stage,
         message=message,
@@ -189,7 +213,9 @@ async def _judged(walk: Walk, question: Question, message: AssistantMessage) -> 
     return await must("after_model", lambda: hook(message))
 
 
-async def _failed(walk: Walk, key: str, requested: ModelRequested, heard: Heard, error: ModelError, tries: _Tries) -> None:
+async def _failed(
+    walk: Walk, key: str, requested: ModelRequested, heard: Heard, error: ModelError, tries: _Tries
+) -> None:
     unsent = error.kind in UNSENT and not heard.anything
     said = budget.estimated_output(heard.message(), heard.thought)
     usage = heard.usage or Usage(input=0 if unsent else requested.estimated_input, output=said)

@@ -29,12 +29,20 @@ class Overrun:
 
 def estimated_input(request: ModelRequest) -> int:
     """Tokens of everything the request sends."""
-    texts = [request.system, *(canonical(message) for message in request.messages), *(canonical(tool) for tool in request.tools)]
+    texts = [
+        request.system,
+        *(canonical(message) for message in request.messages),
+        *(canonical(tool) for tool in request.tools),
+    ]
     return sum(estimate(text) for text in texts)
 
 
 def estimated_output(message: AssistantMessage, thought: str = "") -> int:
-    return estimate(message.text) + estimate(thought) + sum(estimate(call.name + canonical(call.arguments)) for call in message.calls)
+    return (
+        estimate(message.text)
+        + estimate(thought)
+        + sum(estimate(call.name + canonical(call.arguments)) for call in message.calls)
+    )
 
 
 def round_cap(limits: Limits, window: int) -> int:

@@ -99,12 +99,19 @@ def _turn_down(walk: Walk, round_: Round) -> None:
 
 def _exceeded(walk: Walk, used: int, cap: int) -> list[Draft]:
     key = keys.budget("tool-calls", walk.journal.life)
-    return [] if walk.has(key) else [Draft(key=key, event=BudgetExceeded(kind="tool-calls", used=used, cap=cap), by="note")]
+    return (
+        []
+        if walk.has(key)
+        else [Draft(key=key, event=BudgetExceeded(kind="tool-calls", used=used, cap=cap), by="note")]
+    )
 
 
 def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason | None, str]:
     if round_.cut_off:
-        return "cut-off", "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it."
+        return (
+            "cut-off",
+            "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it.",
+        )
     tool = walk.ports.tools.find(call.name) if call.name in round_.offered else None
     if tool is None:
         known = ", ".join(round_.offered) or "none in this round"
@@ -119,7 +126,9 @@ def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason 
 
 
 def _rejected(call: ToolCall, round_: Round, reason: RejectReason, message: str) -> ToolRejected:
-    return ToolRejected(call_id=call.id, name=call.name, reason=reason, message=message, step=round_.step, round=round_.number)
+    return ToolRejected(
+        call_id=call.id, name=call.name, reason=reason, message=message, step=round_.step, round=round_.number
+    )
 
 
 # -- one call
@@ -197,7 +206,14 @@ def _said(error: Exception) -> str:
 def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
     def report(done: float, total: float | None, message: str | None) -> None:
         walk.ports.sink.passing(
-            ToolProgress(call_id=intent.call_id, progress=done, total=total, message=message, step=intent.step, round=intent.round)
+            ToolProgress(
+                call_id=intent.call_id,
+                progress=done,
+                total=total,
+                message=message,
+                step=intent.step,
+                round=intent.round,
+            )
         )
 
     return ToolContext(
@@ -240,7 +256,9 @@ def _repeat_number(walk: Walk, key: str) -> int:
     return next(number for number in itertools.count(1) if not walk.has(f"{key}/call/{number}"))
 
 
-async def _unknown(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, cause: UnknownCause, detail: str) -> Ended:
+async def _unknown(
+    walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, cause: UnknownCause, detail: str
+) -> Ended:
     """By declared policy: report it, ask a person, make the call again, or end the run."""
     again = _repeat_number(walk, key)
     if intent.on_unknown == "retry" and tool is not None and again <= MOST_REPEATS:

@@ -51,7 +51,9 @@ def _open(journal: Journal) -> list[Draft]:
             name=call.name,
             cause=cause,
             policy=call.on_unknown,
-            message=prompts.unknown_outcome(call.name, "the run was cancelled" if cause == "cancelled" else "the run ended"),
+            message=prompts.unknown_outcome(
+                call.name, "the run was cancelled" if cause == "cancelled" else "the run ended"
+            ),
             step=call.step,
             round=call.round,
         )

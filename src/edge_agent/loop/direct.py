@@ -65,7 +65,9 @@ async def direct(walk: Walk, scope: str) -> Ending:
 
 
 def _opening(walk: Walk) -> list[Message]:
-    turns = [UserMessage(text=t.text) if t.role == "user" else AssistantMessage(text=t.text) for t in walk.created.history]
+    turns = [
+        UserMessage(text=t.text) if t.role == "user" else AssistantMessage(text=t.text) for t in walk.created.history
+    ]
     return [*turns, UserMessage(text=walk.created.input)]
 
 
@@ -73,7 +75,9 @@ def _stop_reason(answered: ModelAnswered) -> StopReason:
     return "max_tokens" if answered.finish_reason == "length" else "stop"
 
 
-async def _take_turn(walk: Walk, key: str, number: int, boundary: Boundary, talk: Talk, answered: ModelAnswered) -> Sequence[ToolMessage]:
+async def _take_turn(
+    walk: Walk, key: str, number: int, boundary: Boundary, talk: Talk, answered: ModelAnswered
+) -> Sequence[ToolMessage]:
     message = answered.message
     talk.messages.append(message)
     if not message.calls:
@@ -162,7 +166,9 @@ def active_seconds(journal: Journal, now: int) -> float:
     """By the records of this life: the time since it began, without the time it waited for someone."""
     records = [record for record in journal.in_order() if record.life == journal.life]
     times = [*(record.at for record in records), now]
-    waits = sum(later - record.at for record, later in zip(records, times[1:], strict=True) if record.type == "run.waiting")
+    waits = sum(
+        later - record.at for record, later in zip(records, times[1:], strict=True) if record.type == "run.waiting"
+    )
     return (now - times[0] - waits) / 1000
 
 

@@ -33,7 +33,12 @@ class Driver:
     """`ports` is called at the beginning of each slice, so that a code error there is met like any other."""
 
     def __init__(
-        self, run_id: str, journal: Journal, alarm: Alarm, ports: Callable[[], Ports], slice_budget: SliceBudget = SliceBudget()
+        self,
+        run_id: str,
+        journal: Journal,
+        alarm: Alarm,
+        ports: Callable[[], Ports],
+        slice_budget: SliceBudget = SliceBudget(),
     ) -> None:
         self.run_id, self.journal, self.alarm, self._ports, self._budget = run_id, journal, alarm, ports, slice_budget
         self.current: Ports | None = None

@@ -28,7 +28,11 @@ class Inbox:
         if not idempotent:
             raise Refusal(409, "run_exists", "A run with this run_id exists. Leave run_id out, or take another one.")
         if self.journal.log.meta("fingerprint") != fingerprint:
-            raise Refusal(409, "idempotency_conflict", "This Idempotency-Key was used with another body. Use a new key for a new run.")
+            raise Refusal(
+                409,
+                "idempotency_conflict",
+                "This Idempotency-Key was used with another body. Use a new key for a new run.",
+            )
 
     def cancel(self, reason: str | None = None) -> None:
         """Of a run that has ended: nothing. Nothing begins after the cancel's record."""
@@ -45,7 +49,9 @@ class Inbox:
         self._known()
         ended = self.journal.ended
         if ended is None:
-            raise Refusal(409, "run_not_ended", "The run has not ended, so there is nothing to resume. Follow its events instead.")
+            raise Refusal(
+                409, "run_not_ended", "The run has not ended, so there is nothing to resume. Follow its events instead."
+            )
         if ended.type == "run.completed":
             raise Refusal(409, "run_completed", "The run is completed. Start a new run to go on from it.")
         self.driver.wake()
@@ -64,7 +70,9 @@ class Inbox:
                 return given
             raise Refusal(409, "already_answered", f"The question was answered by {given.answered_by} already.")
         if self.journal.ended or self.journal.clock.now() >= question.expires_at:
-            raise Refusal(410, "question_expired", "The question is no longer open: its time is over or the run has ended.")
+            raise Refusal(
+                410, "question_expired", "The question is no longer open: its time is over or the run has ended."
+            )
         self.driver.wake()
         event = QuestionAnswered(question_id=question_id, answer=answer, answered_by="person")
         self.journal.append("input", Draft(key=f"{key}/answer", event=event))
@@ -75,7 +83,11 @@ class Inbox:
             question = cast(QuestionAsked, record.event)
             if question.question_id == question_id:
                 return record.key, question
-        raise Refusal(404, "unknown_question", "This run has asked no such question. GET the run: waiting_for lists the open ones.")
+        raise Refusal(
+            404,
+            "unknown_question",
+            "This run has asked no such question. GET the run: waiting_for lists the open ones.",
+        )
 
     def _known(self) -> None:
         if not self.journal.records:

@@ -7,7 +7,16 @@ from edge_agent.core import keys
 from edge_agent.core.arguments import parse_arguments
 from edge_agent.core.events import FinishReason, StepReasoningDelta, StepTextDelta
 from edge_agent.core.messages import AssistantMessage, JsonObject, OpaquePart, ToolCall
-from edge_agent.core.model import CalledTool, Finished, Model, ModelRequest, Opaque, ReasoningDelta, TextDelta, UsageSeen
+from edge_agent.core.model import (
+    CalledTool,
+    Finished,
+    Model,
+    ModelRequest,
+    Opaque,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
 from edge_agent.core.usage import Usage
 from edge_agent.loop.walk import Walk
 
@@ -41,7 +50,9 @@ async def listen(walk: Walk, part: str, round_key: str, model: Model, request: M
                     walk.ports.sink.passing(StepTextDelta(part=part, offset=len(heard.text), delta=text, step=step))
                     heard.text += text
                 case ReasoningDelta(text=text):
-                    walk.ports.sink.passing(StepReasoningDelta(part=part, offset=len(heard.thought), delta=text, step=step))
+                    walk.ports.sink.passing(
+                        StepReasoningDelta(part=part, offset=len(heard.thought), delta=text, step=step)
+                    )
                     heard.thought += text
                 case CalledTool():
                     heard.calls.append(_call(walk, keys.tool_call(round_key, len(heard.calls)), event))

@@ -30,8 +30,13 @@ class Outcome:
 
 
 def outcome(walk: Walk, intent: ToolCalled, output: ToolOutput, duration_ms: int) -> Outcome:
-    text, ok = _sanitized(walk, intent.name, output.text or (canonical(output.structured) if output.structured else ""), output.ok)
-    files = [StoredFile(name=f"{intent.call_id}-{file.name}", media_type=file.media_type, content=file.content) for file in output.files]
+    text, ok = _sanitized(
+        walk, intent.name, output.text or (canonical(output.structured) if output.structured else ""), output.ok
+    )
+    files = [
+        StoredFile(name=f"{intent.call_id}-{file.name}", media_type=file.media_type, content=file.content)
+        for file in output.files
+    ]
     if len(text) > LONG:
         whole = text.encode("utf-8", "surrogatepass")
         files.append(StoredFile(name=f"{intent.call_id}.txt", media_type="text/plain; charset=utf-8", content=whole))

@@ -115,7 +115,11 @@ class Walk:
         if not self._unwalked:
             return
         mine = self._branch(key)
-        left = [record for other, record in self._unwalked.items() if (branch := self._branch(other)) is None or branch == mine]
+        left = [
+            record
+            for other, record in self._unwalked.items()
+            if (branch := self._branch(other)) is None or branch == mine
+        ]
         if left:
             first = min(left, key=lambda record: record.seq)
             raise Drift(f"the code asks for {key}, but the log goes on with {first.key} ({first.type})")

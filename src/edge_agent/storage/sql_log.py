@@ -51,7 +51,9 @@ class SqlLog:
     def load(self) -> list[Record]:
         if not self.exists():
             return []
-        rows = self._sql.run("select seq, key, type, batch, life, by, at, agent, money, data, cut from log order by seq")
+        rows = self._sql.run(
+            "select seq, key, type, batch, life, by, at, agent, money, data, cut from log order by seq"
+        )
         return [self._record(cast(tuple[Any, ...], row)) for row in rows]
 
     def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:

@@ -14,7 +14,9 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record
 from edge_agent.core.usage import Amount
 
-_CLASSES = {cls.__dataclass_fields__["type"].default: cls for cls in (*get_args(RecordedEvent), *get_args(PassingEvent))}
+_CLASSES = {
+    cls.__dataclass_fields__["type"].default: cls for cls in (*get_args(RecordedEvent), *get_args(PassingEvent))
+}
 
 
 @cache
