@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+from pydantic import TypeAdapter
 
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.state import RunState
+from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
 from edge_agent.http.ports import Deps, RunMethod
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
@@ -45,7 +48,20 @@ class MemoryRuns:
 
 
 def state_of(run_id: str) -> JsonObject:
-    return {"run_id": run_id, "status": "queued", "agent": "assistant"}
+    state = RunState(
+        run_id=run_id,
+        agent="assistant",
+        status="queued",
+        input="x",
+        models=("a/b",),
+        limits=Limits(),
+        rounds=0,
+        usage=Usage(),
+        spent=Amount(),
+        seq=1,
+        life=0,
+    )
+    return TypeAdapter(RunState).dump_python(state, mode="json", exclude_none=True)
 
 
 class OneAgent:
@@ -64,7 +80,10 @@ class OneAgent:
         if request.input == "broken":
             raise ZeroDivisionError(f"a secret stands here: {TOKEN}")
         turns = tuple(turn.turn() for turn in request.history)
-        limits = Limits().lowered_by(request.limits.wanted() if request.limits else {})
+        try:
+            limits = Limits().lowered_by(request.limits.wanted() if request.limits else {})
+        except ValueError as error:
+            raise Refusal(422, "limit_too_high", str(error), field="limits") from error
         return RunCreated(
             version=1, input=request.input, agent_name="assistant", models=("a/b",), limits=limits, history=turns
         )

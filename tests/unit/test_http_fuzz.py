@@ -24,7 +24,11 @@ BODIES = st.binary(max_size=40) | (st.dictionaries(st.sampled_from(FIELDS), JSON
 SEGMENTS = st.sampled_from(
     ["v1", "runs", "r1", "events", "ws", "log", "files", "cancel", "resume", "answers", "agents"]
 )
-PATHS = st.lists(SEGMENTS | TEXT.map(lambda text: text.encode("utf-8", "replace").hex()), max_size=6).map("/".join)
+PATHS = (
+    st.lists(SEGMENTS | TEXT.map(lambda text: text.encode("utf-8", "replace").hex()), max_size=6)
+    .map("/".join)
+    .map(lambda path: path.lstrip("/"))
+)
 HEADERS = st.fixed_dictionaries(
     {},
     optional={

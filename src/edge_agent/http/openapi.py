@@ -70,6 +70,15 @@ def _complete(path: str, operation: JsonObject) -> None:
     elif operation["operationId"].startswith(("follow_run", "export_log", "read_file")):
         responses["200"]["content"].pop("application/json", None)
     responses["500"] = _problem_response(500)
+    for parameter in operation.get("parameters", ()):
+        _absent_is_not_null(parameter["schema"])
+
+
+def _absent_is_not_null(schema: JsonObject) -> None:
+    """An optional parameter is left out; its null in Python is no value it can have on the wire."""
+    for kind in schema.pop("anyOf", ()):
+        if kind != {"type": "null"}:
+            schema.update(kind)
 
 
 def _problem_response(status: int) -> dict[str, Any]:
