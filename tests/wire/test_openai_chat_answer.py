@@ -80,7 +80,7 @@ def test_half_an_emoji_waits_for_its_other_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "reason"),
+    "finish, reason",
     [("stop", "stop"), ("length", "length"), ("model_length", "length"), ("content_filter", "filtered"),
      ("tool_calls", "stop"), ("something new", "other")],
 )  # fmt: skip
@@ -89,7 +89,8 @@ def test_finish_reasons_are_mapped(finish: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "reason"), [("stop", "tool-calls"), ("tool_calls", "tool-calls"), ("what", "tool-calls"), ("length", "length")]
+    "finish, reason",
+    [("stop", "tool-calls"), ("tool_calls", "tool-calls"), ("what", "tool-calls"), ("length", "length")],
 )
 def test_tool_calls_win_over_a_stop_and_a_cut_wins_over_tool_calls(finish: str, reason: str) -> None:
     events = read(stream(chunk({"tool_calls": [call("f", "{}", index=0)]}, finish)))
@@ -157,17 +158,20 @@ def test_the_last_usage_counts_and_is_never_added() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "usage"),
+    "reported, usage",
     [
         (
-            {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
-             "completion_tokens_details": {"reasoning_tokens": 3}},
+            {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
+             "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 3}},
             Usage(input=10, cached=4, cache_write=2, output=5, reasoning=3),
         ),
-        ({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 31, "completion_tokens_details": {"reasoning_tokens": 20}},
-         Usage(input=10, output=21, reasoning=20)),  # xAI counts reasoning apart
-        ({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 31}, Usage(input=10, output=21, reasoning=20)),  # Gemini
-        ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 8, "completion_tokens": 1}, Usage(input=10, cached=8, output=1)),
+        # xAI counts reasoning apart, Gemini in the total only.
+        ({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 31,
+          "completion_tokens_details": {"reasoning_tokens": 20}}, Usage(input=10, output=21, reasoning=20)),
+        ({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 31},
+         Usage(input=10, output=21, reasoning=20)),
+        ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 8, "completion_tokens": 1},
+         Usage(input=10, cached=8, output=1)),
         ({"prompt_tokens": 10, "num_cached_tokens": 8, "completion_tokens": 1}, Usage(input=10, cached=8, output=1)),
         ({"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}},
          Usage(input=10, cached=10, output=1)),
@@ -255,7 +259,11 @@ def test_an_id_used_twice_at_two_indexes_is_two_calls() -> None:
 
 
 def test_one_call_at_several_indexes_is_put_together_by_its_id() -> None:
-    deltas = [[call("f", "{", index=0, id="a")], [call(None, '"x":1', index=1, id="a")], [call(None, "}", index=2, id="a")]]
+    deltas = [
+        [call("f", "{", index=0, id="a")],
+        [call(None, '"x":1', index=1, id="a")],
+        [call(None, "}", index=2, id="a")],
+    ]
     assert called(*deltas) == [("f", '{"x":1}')]
 
 
@@ -354,7 +362,7 @@ def test_an_event_too_deep_to_decode_is_a_bad_answer() -> None:
 
 # -- errors inside an answer
 @pytest.mark.parametrize(
-    ("error", "kind", "retryable"),
+    "error, kind, retryable",
     [
         ({"message": "x", "code": 429}, "rate-limited", True),
         ({"message": "x", "code": "502"}, "unavailable", True),

@@ -25,7 +25,7 @@ def failure(status: int, body: Any = None, **headers: str) -> ModelError:
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "retryable"),
+    "status, kind, retryable",
     [
         (400, "bad-request", False), (401, "unauthorized", False), (402, "quota", False), (403, "unauthorized", False),
         (404, "not-found", False), (405, "not-found", False), (408, "timeout", True), (409, "unavailable", True),
@@ -43,14 +43,14 @@ def test_a_status_says_how_it_failed_and_whether_to_try_again(status: int, kind:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "retryable"),
+    "status, body, kind, retryable",
     [
         (400, {"error": {"message": "x", "code": "context_length_exceeded"}}, "context-overflow", False),
         (400, {"error": {"message": "This model's maximum context length is 8192 tokens."}}, "context-overflow", False),
         (400, {"error": {"message": "exceeds the available context size", "type": "exceed_context_size_error"}},
          "context-overflow", False),
         (422, {"message": "Prompt is too long"}, "context-overflow", False),
-        (429, {"error": {"message": "Request too large: too many tokens", "code": "rate_limit_exceeded"}}, "rate-limited", True),
+        (429, {"error": {"message": "too many tokens", "code": "rate_limit_exceeded"}}, "rate-limited", True),
         (429, {"error": {"message": "x", "code": "insufficient_quota"}}, "quota", False),
         (429, {"errors": [{"code": 3036, "message": "daily free allocation used up"}]}, "quota", False),
         (429, {"errors": [{"code": 3040, "message": "Capacity temporarily exceeded"}]}, "overloaded", True),
@@ -66,21 +66,23 @@ def test_the_words_of_a_provider_say_more_than_the_status(status: int, body: Any
     assert (error.kind, error.retryable) == (kind, retryable)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+ENVELOPES: list[Any] = [
         {"error": {"message": "the words"}}, {"error": "the words"}, {"errors": [{"message": "the words"}]},
         {"error": [{"message": "the words"}]}, [{"error": {"message": "the words"}}], {"detail": "the words"},
         {"detail": [{"msg": "the words", "loc": []}]}, {"message": "the words"}, {"error": "x", "message": "the words"},
         {"internalCode": 5007, "name": "n", "description": "the words"}, "the words", b"the words", b"\n the  words",
         {"error": {"message": "Provider returned error", "metadata": {"raw": "the words"}}},
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", ENVELOPES)
 def test_every_envelope_gives_the_words(body: Any) -> None:
     assert "the words" in failure(400, body).message
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b"[[[[[[1]]]]]]", b"[" * 100_000, {"error": {"message": 3}}, b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[]", b"{}", b"[[[[[[1]]]]]]", b"[" * 100_000, {"error": {"message": 3}}, b"\xff"]
+)
 def test_a_body_without_words_is_no_fault(body: Any) -> None:
     assert failure(500, body).kind == "unavailable"
 
@@ -92,13 +94,14 @@ def test_an_html_page_is_told_and_not_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
+    "headers, seconds",
     [
-        ({"retry_after": "7"}, 7.0), ({"retry_after": "0.5"}, 0.5), ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
+        ({"retry_after": "7"}, 7.0), ({"retry_after": "0.5"}, 0.5),
+        ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
         ({"retry_after": "-1"}, None), ({"retry_after": "nan"}, None), ({"retry_after": "inf"}, None),
         ({"retry_after": "soon"}, None), ({"retry_after": ""}, None), ({"retry_after": "1e12"}, MAX_RETRY_AFTER),
-        ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), ({"retry_after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER),
-        ({}, None),
+        ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), ({}, None),
+        ({"retry_after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER),
     ],
 )  # fmt: skip
 def test_the_time_to_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float | None) -> None:
@@ -117,7 +120,9 @@ def test_a_provider_may_say_that_trying_again_is_no_use() -> None:
 
 
 def test_a_message_holds_no_key_no_header_and_no_part_of_the_address_but_the_host() -> None:
-    endpoint = Endpoint(provider="p", base_url="https://h.example", key=KEY, headers={"x-auth": "Bearer other-secret-0815"})
+    endpoint = Endpoint(
+        provider="p", base_url="https://h.example", key=KEY, headers={"x-auth": "Bearer other-secret-0815"}
+    )
     words = f"{'x' * (MAX_TOLD - 5)}{KEY} and other-secret-0815 {KEY}"
     told = failed_status(Source.of(endpoint, "m"), 401, {}, json.dumps({"message": words}).encode()).message
     assert "sk-v" not in told

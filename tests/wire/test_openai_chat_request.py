@@ -20,7 +20,8 @@ def endpoint(profile: Profile | None = None, **more: Any) -> Endpoint:
 
 
 def request(**more: Any) -> ModelRequest:
-    return ModelRequest(**{"system": "Be brief.", "messages": (USER,), **more})
+    fields: dict[str, Any] = {"system": "Be brief.", "messages": (USER,), **more}
+    return ModelRequest(**fields)
 
 
 def body(asked: ModelRequest, profile: Profile | None = None, **more: Any) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def test_no_tools_means_no_field_for_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "choice", "told"),
+    "profile, choice, told",
     [
         (Profile(), "auto", None),
         (Profile(), "none", "none"),
@@ -102,7 +103,7 @@ def test_opaque_parts_go_back_to_their_provider_only() -> None:
     assert "x" not in told
 
 
-@pytest.mark.parametrize(("name", "field"), [("default", "max_tokens"), ("openai", "max_completion_tokens")])
+@pytest.mark.parametrize("name, field", [("default", "max_tokens"), ("openai", "max_completion_tokens")])
 def test_the_output_cap_has_the_name_of_the_profile(name: str, field: str) -> None:
     told = body(request(max_output_tokens=9), PROFILES[name])
     assert told[field] == 9
@@ -142,7 +143,7 @@ def test_metadata_goes_to_a_gateway_that_takes_it_and_to_nobody_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base_url", "url", "host"),
+    "base_url, url, host",
     [
         ("https://a.example/v1", "https://a.example/v1/chat/completions", "a.example"),
         ("http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080/v1/chat/completions", "127.0.0.1:8080"),

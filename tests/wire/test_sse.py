@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_the_data_may_come_before_the_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "milliseconds"), [("1500", 1500), ("-1", None), ("1.5", None), ("\u0661", None), ("9" * 40, None)]
+    "value, milliseconds", [("1500", 1500), ("-1", None), ("1.5", None), ("\u0661", None), ("9" * 40, None)]
 )
 def test_a_reconnection_time_is_taken_from_digits_only(value: str, milliseconds: int | None) -> None:
     decoder = Decoder()
@@ -79,9 +81,9 @@ def test_broken_utf_8_becomes_replacement_characters() -> None:
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 99, b"data: xxxxxxxx\n" * 20, b"x" * 120])
 def test_a_frame_that_grows_beyond_the_bound_is_refused(stream: bytes) -> None:
     decoder = Decoder(max_chars=100)
+    pieces = (stream[start : start + 7] for start in range(0, len(stream), 7))
     with pytest.raises(ValueError, match="longer than 100"):
-        for start in range(0, len(stream), 7):
-            decoder.feed(stream[start : start + 7])
+        list(map(decoder.feed, pieces))
 
 
 def test_the_bound_is_of_one_frame_and_not_of_the_stream() -> None:
@@ -89,7 +91,9 @@ def test_the_bound_is_of_one_frame_and_not_of_the_stream() -> None:
     assert sum(len(decoder.feed(b": a comment of some length\ndata: " + b"x" * 40 + b"\n\n")) for _ in range(50)) == 50
 
 
-STREAM = "\ufeff: hi\r\ndata: grüße \U0001f600\r\n\r\nevent: e\rid: 1\rdata: a\rdata: b\r\rretry: 5\ndata: {}\n\ndata: end"
+STREAM = (
+    "\ufeff: hi\r\ndata: grüße \U0001f600\r\n\r\nevent: e\rid: 1\rdata: a\rdata: b\r\rretry: 5\ndata: {}\n\ndata: end"
+)
 
 
 def test_where_a_stream_is_cut_changes_nothing() -> None:
@@ -109,7 +113,7 @@ datas = st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]
 def test_what_is_encoded_is_decoded(frames: list[tuple[str | None, str, str]], cuts: list[int]) -> None:
     stream = "".join(encode(*frame) for frame in frames).encode()
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    chunks = [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [stream[a:b] for a, b in itertools.pairwise(edges)]
     assert decode(*chunks) == [Frame(data, event, id_) for event, data, id_ in frames]
 
 

@@ -74,9 +74,7 @@ class Endpoint:
     @property
     def host(self) -> str:
         """Host and port, for messages; never the user, the path or the query, which may hold credentials."""
-        parts = urlsplit(self.base_url)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
-        return f"{host}:{parts.port}" if parts.port else host
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     def url(self, path: str) -> str:
         """The base URL with `path` behind its own path, its query kept (Azure's api-version)."""

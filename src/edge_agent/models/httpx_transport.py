@@ -27,7 +27,7 @@ class HttpxTransport:
             response = await client.send(request, stream=True, follow_redirects=False)
         except BaseException as error:
             await self._close(client)
-            if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
+            if isinstance(error, Exception):  # a strange host or port raises all kinds, groups of errors among them
                 raise TransportError(_told(error)) from error
             raise
         return HttpxReply(response, None if self._shared else client)

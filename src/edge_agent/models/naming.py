@@ -3,14 +3,14 @@ nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from edge_agent.core.errors import ConfigError
-from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
-from edge_agent.models.endpoint import PROFILES, Endpoint, Profile, ToolMode
+from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.transport import Transport
+from edge_agent.wire.settings import Provider, Settings
 
 if TYPE_CHECKING:
     from edge_agent.models.httpx_transport import ClientFactory
@@ -18,45 +18,8 @@ if TYPE_CHECKING:
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 
 
-class ProviderSettings(Protocol):
-    """An entry of EDGE_AGENT_PROVIDERS. `key` is the name of the secret that holds the key."""
-
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def key(self) -> str | None: ...
-    @property
-    def adapter(self) -> Literal["openai_chat"]: ...
-    @property
-    def profile(self) -> str | None: ...
-    @property
-    def tool_mode(self) -> ToolMode | None: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def options(self) -> JsonObject: ...
-
-
-class ModelSettings(Protocol):
-    """What of a deployment's settings decides about models (wire/settings.py). `secrets`: by their variables' names.
-    Times in seconds."""
-
-    @property
-    def base_url(self) -> str | None: ...
-    @property
-    def api_key(self) -> str | None: ...
-    @property
-    def providers(self) -> Mapping[str, Any]: ...
-    @property
-    def secrets(self) -> Mapping[str, str]: ...
-    @property
-    def stall_timeout(self) -> float | None: ...
-    @property
-    def model_timeout(self) -> float | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Provider:
+class _Known:
     """A provider known by name: its address and the variable of its key."""
 
     base_url: str
@@ -64,8 +27,8 @@ class _Provider:
     profile: str = "default"
 
 
-_PROVIDERS: Mapping[str, _Provider] = {
-    "openai": _Provider(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", profile="openai"),
+_PROVIDERS: Mapping[str, _Known] = {
+    "openai": _Known(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY", profile="openai"),
 }  # fmt: skip
 _COMPATIBLE = "openai-compatible"
 
@@ -75,7 +38,7 @@ def split_models(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def resolve(name: str, settings: ModelSettings) -> tuple[Endpoint, str]:
+def resolve(name: str, settings: Settings) -> tuple[Endpoint, str]:
     """`provider/model` as the provider's endpoint and the model's name there (which may hold slashes of its own).
 
     Entries of EDGE_AGENT_PROVIDERS win over the providers known by name. Raises ConfigError naming the variable to
@@ -95,7 +58,7 @@ def resolve(name: str, settings: ModelSettings) -> tuple[Endpoint, str]:
 
 def model_for(
     name: str,
-    settings: ModelSettings,
+    settings: Settings,
     *,
     client_factory: "ClientFactory | None" = None,
     transport: Transport | None = None,
@@ -120,24 +83,18 @@ def model_for(
     )
 
 
-def _own(provider: str, entry: ProviderSettings, settings: ModelSettings) -> Endpoint:
-    key = None
-    if entry.key is not None:
-        key = settings.secrets.get(entry.key) or None
-        if key is None:
-            fault = f"is not set, and the provider {provider} of EDGE_AGENT_PROVIDERS needs it"
-            raise ConfigError(entry.key, fault, f"{entry.key}=…")
+def _own(provider: str, entry: Provider, settings: Settings) -> Endpoint:
     return Endpoint(
         provider=provider,
         base_url=entry.base_url,
-        key=key,
+        key=settings.secrets[entry.key] if entry.key else None,
         headers=entry.headers,
         profile=_profile(provider, entry),
         options=entry.options,
     )
 
 
-def _profile(provider: str, entry: ProviderSettings) -> Profile:
+def _profile(provider: str, entry: Provider) -> Profile:
     name = entry.profile or "default"
     if name not in PROFILES:
         fault = f"{provider}.profile is {name!r}, which is none of {', '.join(PROFILES)}"
@@ -147,14 +104,14 @@ def _profile(provider: str, entry: ProviderSettings) -> Profile:
     return profile if entry.tool_mode is None else replace(profile, tool_mode=entry.tool_mode)
 
 
-def _compatible(name: str, settings: ModelSettings) -> Endpoint:
+def _compatible(name: str, settings: Settings) -> Endpoint:
     if settings.base_url is None:
         fault = f"is not set, and the model {name} needs it"
         raise ConfigError("EDGE_AGENT_BASE_URL", fault, "EDGE_AGENT_BASE_URL=https://models.example.com/v1")
     return Endpoint(provider=_COMPATIBLE, base_url=settings.base_url, key=settings.api_key)
 
 
-def _known(provider: str, name: str, settings: ModelSettings) -> Endpoint:
+def _known(provider: str, name: str, settings: Settings) -> Endpoint:
     row = _PROVIDERS[provider]
     key = settings.secrets.get(row.key)
     if not key:
@@ -162,7 +119,7 @@ def _known(provider: str, name: str, settings: ModelSettings) -> Endpoint:
     return Endpoint(provider=provider, base_url=row.base_url, key=key, profile=PROFILES[row.profile])
 
 
-def _unknown(provider: str, name: str, settings: ModelSettings) -> ConfigError:
+def _unknown(provider: str, name: str, settings: Settings) -> ConfigError:
     known = ", ".join((*_PROVIDERS, _COMPATIBLE, *settings.providers))
     fault = f"{provider!r} in {name!r} is no provider that is known here; known are {known}"
     example = f'EDGE_AGENT_PROVIDERS={{"{provider.strip("@")}": {{"base_url": "https://models.example.com/v1"}}}}'
