@@ -37,6 +37,8 @@ _ANSWER: TypeAdapter[CallAnswer] = TypeAdapter(CallAnswer)
 # Errors a server answers with that speak of the request, not of its session.
 _ABOUT_REQUEST = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.PARSE_ERROR)
 _CUT_OFF = (types.CONNECTION_CLOSED, types.PARSE_ERROR, types.REQUEST_TIMEOUT)
+# Cloudflare's own answers for an origin it could not reach: down, unreachable, two kinds of TLS fault, no such name.
+_NOT_PASSED_ON = (521, 523, 525, 526, 530)
 
 
 class McpConnection:
@@ -294,6 +296,8 @@ def _judged(error: MCPError | ValidationError, exchange: Exchange) -> Kind:
     )
     if (exchange.in_session and forgotten) or status == HTTPStatus.UNAUTHORIZED:
         return "rejected"
+    if status in _NOT_PASSED_ON and error.message == NO_ANSWER:
+        return "unsent"
     if error.code in _CUT_OFF or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and error.message == NO_ANSWER):
         return lost
     return "answered"

@@ -62,7 +62,7 @@ def _on_the_wire(error: httpx2.TransportError, server: McpServer) -> tuple[str, 
         return f"was silent for {server.timeout:g} s", "Look at it, or raise its timeout."
     if isinstance(error, httpx2.ConnectError):
         return f"took no connection ({error or type(error).__name__})", _RUNNING
-    return f"dropped the connection ({error or type(error).__name__})", _RUNNING
+    return f"was not reached, or dropped the connection ({error or type(error).__name__})", _RUNNING
 
 
 def _all(error: BaseException) -> Iterator[BaseException]:
