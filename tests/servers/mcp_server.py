@@ -220,6 +220,7 @@ class McpTestServer:
     def app(self) -> App:
         routes = [
             Route("/_log", self._show, methods=["GET"]),
+            Route("/health", self._do_nothing, methods=["GET"]),
             Route("/_fault", self._set_fault, methods=["POST"]),
             Route("/_forget", self._do_forget, methods=["POST"]),
             Route("/_grow", self._do_grow, methods=["POST"]),
@@ -232,6 +233,9 @@ class McpTestServer:
 
     async def _set_fault(self, request: Request) -> Response:
         self.fault = request.query_params.get("kind")  # pyright: ignore[reportAttributeAccessIssue]
+        return Response()
+
+    async def _do_nothing(self, _request: Request) -> Response:
         return Response()
 
     async def _do_forget(self, _request: Request) -> Response:
@@ -255,7 +259,7 @@ class _Door:
         self.mute = False
 
     async def __call__(self, scope: Json, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["path"].startswith("/_"):
+        if scope["type"] != "http" or scope["path"].startswith(("/_", "/health")):
             await self.inner(scope, receive, send)
             return
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}

@@ -1,6 +1,6 @@
 """The world that tools act on: counts what really happened, by path and idempotency key.
 
-    python tests/servers/tool_server.py --port P
+    python tests/servers/tool_server.py --port P [--delay SECONDS between the effect and its answer]
 
 POST /charge, /lookup, /transfer {"key", "run", "n"} count and answer; POST /hang never answers. GET /_log: every request in order,
 with whether the client went away before the answer. GET /health.
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 _log: list[dict[str, Any]] = []
+_delay = 0.0
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,6 +38,7 @@ async def _answer(
     if path == "/hang":
         seen["gone"] = await reader.read(1) == b""
         return
+    await asyncio.sleep(_delay)
     _write(writer, f"{path.strip('/')} {seen.get('n')} done")
 
 
@@ -48,7 +50,11 @@ def _write(writer: asyncio.StreamWriter, text: str) -> None:
 async def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    server = await asyncio.start_server(_serve, "127.0.0.1", parser.parse_args().port)
+    parser.add_argument("--delay", type=float, default=0.0)
+    arguments = parser.parse_args()
+    global _delay  # noqa: PLW0603 - the one setting of this program
+    _delay = arguments.delay
+    server = await asyncio.start_server(_serve, "127.0.0.1", arguments.port)
     async with server:
         await server.serve_forever()
 
