@@ -1,4 +1,4 @@
-"""A run in this process: the same journal and driver, with sqlite3 in memory and asyncio in place of the platform's alarm."""
+"""A run in this process: the same journal and driver, sqlite3 in memory, asyncio in place of the platform's alarm."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from edge_agent import cpython
 from edge_agent.agent import Agent
-from edge_agent.core.events import Event, RunCreated
+from edge_agent.core.events import Event, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
 from edge_agent.core.messages import JsonObject, Turn
@@ -56,11 +56,20 @@ class AsyncioAlarm:
 
 
 class InProcessRun:
-    """`ports` is called with the hub and the clock at the beginning of each slice. Give the `log` of an earlier run to go on with it."""
+    """`ports` is called with the hub and the clock at the beginning of each slice. `mask`: see Journal.
 
-    def __init__(self, run_id: str, ports: Callable[[Hub, SystemClock], Ports], log: Log | None = None) -> None:
+    Give the `log` of an earlier run to go on with it."""
+
+    def __init__(
+        self,
+        run_id: str,
+        ports: Callable[[Hub, SystemClock], Ports],
+        *,
+        log: Log | None = None,
+        mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event,
+    ) -> None:
         self.run_id, self.clock, self.hub = run_id, SystemClock(), Hub()
-        self.journal = Journal(log or SqlLog(in_memory(), codec), self.clock, self.hub)
+        self.journal = Journal(log or SqlLog(in_memory(), codec), self.clock, self.hub, mask)
         self._alarm = AsyncioAlarm(self.clock)
         self.driver = Driver(run_id, self.journal, self._alarm, lambda: ports(self.hub, self.clock))
         self.inbox = Inbox(self.journal, self.driver)
@@ -123,4 +132,5 @@ def _prepared(
     deployment = _deployment(agent)
     turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
     created = deployment.configure(StartRun(input=task, history=turns, metadata=metadata))
-    return InProcessRun(uuid.uuid4().hex, lambda hub, clock: deployment.ports(created, hub, clock)), created
+    run = InProcessRun(uuid.uuid4().hex, lambda hub, clock: deployment.ports(created, hub, clock), mask=deployment.mask)
+    return run, created

@@ -1,1 +1,1 @@
-"""What a run is, without any I/O: events, messages, limits, keys, the journal and the ports. Imports the standard library only."""
+"""What a run is, without any I/O: events, messages, limits, keys, the journal, the ports. Standard library only."""

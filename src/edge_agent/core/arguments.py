@@ -14,9 +14,9 @@ _MARKS = re.compile(r'["\\\[\]{}]')
 def parse_arguments(text: str) -> tuple[JsonObject, str | None]:
     """The object, and None; or an empty object, and the text that was none.
 
-    Empty text is an empty object, and an object that was encoded twice is decoded twice. Malformed are: everything that is no
-    object, NaN and infinities (1e999 as well), more than MAX_DEPTH levels, and halves of surrogate pairs, which no UTF-8 can hold.
-    Never raises."""
+    Empty text is an empty object, and an object that was encoded twice is decoded twice. Malformed are: everything that
+    is no object, NaN and infinities (1e999 as well), more than MAX_DEPTH levels, and halves of surrogate pairs, which
+    no UTF-8 can hold. Never raises."""
     try:
         value = _decoded(text)
         if isinstance(value, str):

@@ -48,7 +48,8 @@ class ModelError(EdgeAgentError):
         self, kind: ModelErrorKind, message: str, *, retryable: bool, retry_after: float | None = None
     ) -> None:
         super().__init__(message)
-        self.kind, self.message, self.retryable, self.retry_after = kind, message, retryable, retry_after
+        self.kind: ModelErrorKind = kind
+        self.message, self.retryable, self.retry_after = message, retryable, retry_after
 
 
 class ToolError(EdgeAgentError):

@@ -1,7 +1,7 @@
 """Everything a run can say, as one closed union. Names and shapes are forever: each has a golden file in tests/wire.
 
-Recorded events move the run and carry seq, key, batch and life on their record. Passing events are for whoever is listening
-and are never stored: what they said is in the record that ends them.
+Recorded events move the run and carry seq, key, batch and life on their record. Passing events are for whoever is
+listening and are never stored: what they said is in the record that ends them.
 Order of a direct run (one life):
 
     run.created, run.started
@@ -177,8 +177,9 @@ class ModelAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
-    """`error`: how it failed; `lost` after a restart, `run-ended` in the terminal batch. `usage`: estimated; a lost one costs its reserve.
-    `retry_at`: ms since the epoch."""
+    """`error`: how it failed; `lost` after a restart, `run-ended` in the terminal batch.
+
+    usage: estimated; a lost one costs its reserve. retry_at: ms since the epoch."""
 
     stage: Stage
     attempt: int
@@ -285,6 +286,8 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered:
+    """By whom: a person, the deadline, or the end of the life, which withdraws what nobody answered (`cancel`)."""
+
     question_id: str
     answer: str | None = None
     answered_by: Literal["person", "expiry", "cancel"]
@@ -311,7 +314,8 @@ class Fault:
 
 
 RecordedEvent = (
-    RunCreated | RunStarted | RunResumed | CancelRequested | Timer | RunWaiting | RunCompleted | RunCancelled | RunFailed
+    RunCreated | RunStarted | RunResumed | CancelRequested | Timer | RunWaiting
+    | RunCompleted | RunCancelled | RunFailed
     | Boundary | ModelRequested | ModelAnswered | ModelFailed | ModelRefused | ModelRejected
     | ToolCalled | ToolResult | ToolUnknown | ToolRejected | QuestionAsked | QuestionAnswered
     | BudgetExceeded | Fault

@@ -22,12 +22,14 @@ ErrorKind = Literal["provider", "tool", "hook", "config"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Called at the frontier only: never again for what is on record (a crash may repeat the last one).
+    """Called at the frontier only: never again for what is on record (a crash may repeat the last one, or leave out an
+    after_tool).
 
-    before_model may return another request. after_model may return a Reject (at most two in a row, then the answer stands).
-    on_error may return False to end the run as failed. A raising before_model or after_model fails the run;
-    any other raising hook is a fault event and the run goes on.
-    sanitize_input(tool, arguments) and sanitize_output(tool, text) run before anything is recorded; the first must be idempotent.
+    before_model may return another request. after_model may return a Reject (at most two in a row, then the answer
+    stands). on_error may return False to end the run as failed. A raising before_model or after_model fails the run;
+    any other raising hook is a fault event and the run goes on. One that takes more than a minute counts as raising.
+    sanitize_input(tool, arguments) and sanitize_output(tool, text) run before anything is recorded; the first must be
+    idempotent. What a sanitizer fails on is left out.
     """
 
     on_run_start: Callable[[str], Awaitable[None] | None] | None = None

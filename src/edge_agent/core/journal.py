@@ -6,11 +6,21 @@ from typing import TypeVar, cast
 
 from edge_agent.core import keys
 from edge_agent.core.errors import Closed
-from edge_agent.core.events import TERMINAL_TYPES, ModelRequested, RecordedEvent, RunCreated, ToolCalled
+from edge_agent.core.events import (
+    TERMINAL_TYPES,
+    Fault,
+    ModelRequested,
+    QuestionAsked,
+    RecordedEvent,
+    RunCreated,
+    ToolCalled,
+)
 from edge_agent.core.ports import By, Clock, Log, Record, Sink, StoredFile
-from edge_agent.core.usage import Amount
+from edge_agent.core.strings import in_event, well_formed
+from edge_agent.core.usage import Amount, total_of
 
 E = TypeVar("E")
+R = TypeVar("R", bound=RecordedEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +72,11 @@ class Journal:
 
     @property
     def spent(self) -> Amount:
-        return sum(self.money.values(), Amount())
+        return total_of(self.money.values())
+
+    @property
+    def last(self) -> Record:
+        return next(reversed(self.records.values()))
 
     def in_order(self) -> list[Record]:
         return list(self.records.values())
@@ -83,6 +97,23 @@ class Journal:
             key, _, again = record.key.partition("/call")
             if not again and f"{key}/result" not in self.records:
                 yield key, cast(ToolCalled, record.event)
+
+    def open_questions(self) -> Iterator[tuple[str, QuestionAsked]]:
+        """(key of the answer, question) for each that nobody answered and whose call is still open."""
+        for record in self.types.get("question.asked", ()):
+            call = record.key.rpartition("/ask/")[0]
+            if f"{record.key}/answer" not in self.records and f"{call}/result" not in self.records:
+                yield f"{record.key}/answer", cast(QuestionAsked, record.event)
+
+    # -- what may be written down
+    def cleaned(self, event: R) -> R:
+        """The event as it would be recorded: without declared secrets and half characters.
+
+        Cleaning twice changes nothing."""
+        return cast(R, in_event(self.mask(event), well_formed))
+
+    def cleaned_text(self, text: str) -> str:
+        return self.cleaned(Fault(kind="storage", message=text, action="continued")).message
 
     # -- the one way in
     def append(self, by: By, *drafts: Draft, files: Sequence[StoredFile] = (), new_life: bool = False) -> Record:
@@ -113,7 +144,7 @@ class Journal:
                     by=draft.by or by,
                     at=at,
                     agent=agent,
-                    event=self.mask(draft.event),
+                    event=self.cleaned(draft.event),
                     money=dict(draft.money),
                 )
             )

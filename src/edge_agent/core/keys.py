@@ -1,4 +1,4 @@
-"""The structural keys of records. A key is written once; agent, arguments and a plan's own numbers are no part of one."""
+"""The structural keys of records. A key is written once; agent, arguments and a plan's numbers are no part of it."""
 
 import hashlib
 import itertools
@@ -61,7 +61,7 @@ def scopes(key: str) -> Iterator[str]:
 
 def digest(*parts: Any) -> str:
     """A SHA-256 over the canonical JSON of the parts, in hex."""
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+    return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -1,7 +1,8 @@
 """The caps of a run, and which of them an amount would cross."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 from edge_agent.core.usage import Amount
 
@@ -12,8 +13,9 @@ BudgetKind = Literal["input", "output", "reasoning", "total", "tool-calls", "ste
 class Limits:
     """Caps of one run; None means no cap. A request may only lower what its agent sets.
 
-    max_steps: model rounds of a direct run. max_*_tokens: tokens over the whole run (output includes reasoning, total is
-    input + output). max_output_tokens_per_call: the output cap of each single model call. max_seconds: active seconds, waiting excluded.
+    max_steps: model rounds of a direct run. max_*_tokens: tokens over the whole run (output includes reasoning, total
+    is input + output). max_output_tokens_per_call: the output cap of each single model call. max_seconds: active
+    seconds, waiting excluded.
     """
 
     max_steps: int | None = 10
@@ -31,17 +33,19 @@ class Limits:
             if value is not None and not value > 0:
                 raise ValueError(f"limits.{field.name} must be greater than 0, or absent for no cap; got {value}")
 
-    def lowered_by(self, wanted: "dict[str, float]") -> "Limits":
+    def lowered_by(self, wanted: Mapping[str, float]) -> "Limits":
         """These limits with the wanted ones laid over them.
 
-        Raises ValueError naming the field and its ceiling when a wanted value is above ours, and for an unknown field."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        Raises ValueError naming the field and its ceiling when a wanted value is above ours, and for an unknown
+        field."""
+        own: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in wanted.items():
             if name not in own:
                 raise ValueError(f"limits.{name} is not a limit; known are {', '.join(own)}")
             if own[name] is not None and value > own[name]:
                 raise ValueError(f"limits.{name} may be at most {own[name]}, the agent's own limit; got {value}")
-        return Limits(**{**own, **wanted})
+        laid_over: dict[str, Any] = {**own, **wanted}
+        return Limits(**laid_over)
 
 
 def crossed(limits: Limits, spent: Amount) -> tuple[BudgetKind, float, float] | None:

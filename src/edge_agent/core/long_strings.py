@@ -1,11 +1,12 @@
 """Long strings of an event are kept beside its record: the record stays small, the event keeps its shape.
 
-In the stored and sent JSON such a string is cut to its beginning, and a reference says where it was and which file holds it whole.
+In the stored and sent JSON such a string is cut to its beginning, and a reference says where it was and which file
+holds it whole.
 """
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
 
@@ -16,23 +17,24 @@ Path = list[str | int]
 Reference = dict[str, Any]  # {"path": [...], "file": name, "chars": n}
 
 
-def cut(data: JsonObject) -> tuple[JsonObject, list[Reference], dict[str, str]]:
-    """(the data with long strings cut, references to them, the whole strings by file name)."""
+def cut(data: JsonObject, long: int = LONG) -> tuple[JsonObject, list[Reference], dict[str, str]]:
+    """(the data with strings longer than `long` cut, references to them, the whole strings by file name)."""
     references: list[Reference] = []
     whole: dict[str, str] = {}
 
     def walk(value: Any, path: Path) -> Any:
         if isinstance(value, str):
-            if len(value) <= LONG:
+            if len(value) <= long:
                 return value
             name = "text-" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
             references.append({"path": path, "file": name, "chars": len(value)})
             whole[name] = value
             return value[:KEPT]
         if isinstance(value, dict):
-            return {key: walk(item, [*path, key]) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (JSON)
+            items = cast("dict[str, Any]", value).items()
+            return {key: walk(item, [*path, key]) for key, item in items}
         if isinstance(value, list):
-            return [walk(item, [*path, index]) for index, item in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (JSON)
+            return [walk(item, [*path, index]) for index, item in enumerate(cast("list[Any]", value))]
         return value
 
     return walk(data, []), references, whole

@@ -11,7 +11,8 @@ class ToolCall:
     """One call of an answer.
 
     `id` is ours: nine letters or digits, unique in the run (providers repeat theirs).
-    `malformed` keeps the text of arguments that were no JSON object; `arguments` is then empty, so history stays well-formed.
+    `malformed` keeps the text of arguments that were no JSON object; `arguments` is then empty, so history stays
+    well-formed.
     """
 
     id: str
@@ -22,7 +23,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaquePart:
-    """A part only its provider understands (a signature, encrypted reasoning): kept as it came, sent back to that provider only."""
+    """A part only its provider understands (a signature, encrypted reasoning): kept as it came, sent back to that
+    provider only."""
 
     provider: str
     data: JsonObject

@@ -67,7 +67,7 @@ ModelEvent = TextDelta | ReasoningDelta | CalledTool | Opaque | UsageSeen | Fini
 class Model(Protocol):
     """A model by one provider.
 
-    `force_text_after_tool`: a small model that would call tools for ever gets no tools in the round after a tool round."""
+    `force_text_after_tool`: a small model that would call tools for ever gets none in the round after a tool round."""
 
     @property
     def name(self) -> str: ...
@@ -77,6 +77,6 @@ class Model(Protocol):
     def force_text_after_tool(self) -> bool: ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """One call, streamed. Ends with `Finished` or raises ModelError and nothing else; never retries (the loop does).
+        """One call, streamed. Ends with `Finished` or raises ModelError and nothing else; never retries: the loop does.
         Closing or cancelling it closes the provider's connection."""
         ...

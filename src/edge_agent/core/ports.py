@@ -52,7 +52,8 @@ class Log(Protocol):
         ...
 
     def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:
-        """All or nothing, synchronous. Raises ValueError for a record that exceeds the row limit, and for a seq or key that is taken."""
+        """All or nothing, synchronous. Raises ValueError for a record that exceeds the row limit, and for a seq or key
+        that is taken."""
         ...
 
     async def durable(self) -> None:
@@ -85,6 +86,7 @@ class Clock(Protocol):
 
 
 class Alarm(Protocol):
-    """The one wake-up of the object. `set` replaces what was set; synchronous, durable with the writes of the same block."""
+    """The one wake-up of the object. `set` replaces what was set; synchronous, and durable with the writes of the same
+    block."""
 
     def set(self, at: int) -> None: ...

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from edge_agent.core.events import (
+    TERMINAL_TYPES,
     ErrorInfo,
     ModelAnswered,
     QuestionAsked,
@@ -17,7 +18,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.limits import Limits
 from edge_agent.core.ports import Record
-from edge_agent.core.usage import Amount, Usage
+from edge_agent.core.usage import Amount, Usage, total_of
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 
@@ -64,13 +65,13 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
     return RunState(
         run_id=run_id,
         agent=records[-1].agent,
-        status=_status(records, ended is not None, waiting is not None),
+        status=_status(records, waiting),
         input=created.input,
         models=created.models,
         limits=created.limits,
         rounds=sum(record.type == "boundary" for record in records),
         usage=used(records),
-        spent=sum(money.values(), Amount()),
+        spent=total_of(money.values()),
         seq=records[-1].seq,
         life=records[-1].life,
         stop_reason=ended.stop_reason if ended else None,
@@ -93,10 +94,10 @@ def used(records: Sequence[Record]) -> Usage:
     )
 
 
-def _status(records: Sequence[Record], ended: bool, waiting: bool) -> Status:
-    if ended:
+def _status(records: Sequence[Record], waiting: WaitingFor | None) -> Status:
+    if records[-1].type in TERMINAL_TYPES:
         return cast(Status, records[-1].type.removeprefix("run."))
-    if waiting:
+    if waiting is not None:
         return "waiting"
     return "queued" if len(records) == 1 else "running"
 

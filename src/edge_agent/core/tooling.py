@@ -43,7 +43,7 @@ class ToolContext:
     metadata: JsonObject = field(default_factory=dict[str, object])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     report: Callable[[float, float | None, str | None], None] = field(
-        default=lambda done, total, message: None, repr=False
+        default=lambda _done, _total, _message: None, repr=False
     )
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -82,7 +82,7 @@ class Tools(Protocol):
     """The tools of one run."""
 
     async def refresh(self) -> tuple[str, ...]:
-        """Take in what remote servers offer now. Never raises; returns a sentence for each server that could not be reached.
+        """Take in what remote servers offer now. Never raises; returns a sentence for each server that was not reached.
         Called before a new round only, so a walk through recorded rounds connects to nothing."""
         ...
 
@@ -93,5 +93,6 @@ class Tools(Protocol):
     def find(self, name: str) -> Tool | None: ...
 
     async def close(self) -> None:
-        """Ends every connection and task; the next refresh opens them again. Called at the end of each slice of work. Never raises."""
+        """Ends every connection and task; the next refresh opens them again. Called at the end of each slice of work.
+        Never raises."""
         ...

@@ -1,6 +1,7 @@
 """How much was used: the provider's count of one call, and the amounts a budget is kept in."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +30,15 @@ class Amount:
         return self.input + self.output
 
     def __add__(self, other: "Amount") -> "Amount":
-        return Amount(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(Amount)})
+        return total_of((self, other))
+
+
+def total_of(amounts: Iterable[Amount]) -> Amount:
+    input_, output, reasoning, tool_calls, usd = 0, 0, 0, 0, 0.0
+    for amount in amounts:
+        input_ += amount.input
+        output += amount.output
+        reasoning += amount.reasoning
+        tool_calls += amount.tool_calls
+        usd += amount.usd
+    return Amount(input=input_, output=output, reasoning=reasoning, tool_calls=tool_calls, usd=usd)

@@ -1,4 +1,4 @@
-"""One model call: attempts a0, a1 …, each on record before it is made, each ended by exactly one record, each paid for."""
+"""One model call: attempts a0, a1 …, each on record before it is made, each ended by one record, each paid for."""
 
 import itertools
 import random
@@ -9,6 +9,7 @@ from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
 from edge_agent.core.events import (
     BudgetExceeded,
+    Fault,
     ModelAnswered,
     ModelFailed,
     ModelRefused,
@@ -25,12 +26,15 @@ from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.signals import Cancelled, Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
-from edge_agent.loop.hooking import must, wants_abort
-from edge_agent.loop.listen import Heard, listen
-from edge_agent.loop.walk import Cut, Walk
+from edge_agent.loop.hooking import Aborted, must, wants_abort
+from edge_agent.loop.listen import Heard, Listener
+from edge_agent.loop.walk import Cut, Stray, Walk
 
 MOST_LOST = 9  # attempts of one call that may be lost to restarts
 IN_MEMORY_SECONDS = 5.0  # a longer wait lets go of the object
+FIRST_PAUSE = (
+    0.5  # seconds, doubled by each retry, and up to half as much again so that many runs do not come back at once
+)
 UNSENT = frozenset(
     {"connection", "unauthorized", "bad-request", "not-found", "rate-limited", "quota", "context-overflow"}
 )
@@ -45,19 +49,22 @@ class ModelGaveUp(EdgeAgentError):
 
 
 class Stopped(EdgeAgentError):
-    """A recorded verdict ends the run without another call."""
+    """A recorded verdict: no attempt is made any more, the caps do not allow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What to ask, built at the frontier only: a walked round builds no prompt. `kept`: what stays reserved for the final answer.
-    `needs_tools`: the tools' servers are connected before the request is built (a restart has lost them)."""
+    """What to ask. What is built of the conversation is built at the frontier only: a walked round builds no prompt.
+
+    kept: what stays reserved for the final answer. needs_tools: the tools' servers are connected before the request is
+    built (a restart has lost them).
+    """
 
     key: str
     stage: Stage
     build: Callable[[], ModelRequest]
     cap: int
-    kept: Amount
+    kept: Callable[[], Amount]
     may_reject: bool
     needs_tools: bool
 
@@ -69,13 +76,13 @@ class Answer:
 
 
 async def ask(walk: Walk, question: Question) -> Answer:
-    """Raises ModelGaveUp, Stopped, HookFailed, Cancelled, Yield, Suspend."""
+    """Raises ModelGaveUp, Stopped, Aborted, HookFailed, Cancelled, Yield, Suspend."""
     tries = _Tries(walk)
     for number in itertools.count():
         key = keys.attempt(question.key, number)
         asked = walk.seen(key, ModelRequested, ModelRefused)
         if asked is None:
-            asked = await _begin(walk, question, key, number, tries)
+            asked = await _begin(walk, question, number, tries)
         if isinstance(asked, ModelRefused):
             raise Stopped(asked.stop)
         ended = walk.seen(f"{key}/end", ModelAnswered, ModelFailed)
@@ -83,53 +90,68 @@ async def ask(walk: Walk, question: Question) -> Answer:
             ended = _lost(walk, key, asked)
         if isinstance(ended, ModelAnswered):
             return Answer(answered=ended, rejected=walk.seen(f"{key}/rejected", ModelRejected))
-        tries.after(key, ended, again=walk.has(keys.attempt(question.key, number + 1)))
+        if (abort := walk.seen(f"{key}/abort", Fault)) and walk.in_this_life(f"{key}/abort"):
+            raise Aborted(abort.message)
+        tries.after(key, ended, goes_on=walk.has(keys.attempt(question.key, number + 1)))
     raise AssertionError("unreachable")
 
 
 class _Tries:
-    """Whether another attempt is made, of which model, and after what pause. Failures of earlier lives do not count."""
+    """Whether another attempt is made, of which model, and after what pause. Attempts of earlier lives do not count."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk, self.model, self.bad, self.lost, self.pause = walk, 0, 0, 0, 0.0
 
-    def after(self, key: str, failure: ModelFailed, again: bool) -> None:
-        """`again`: the next attempt is on record, so there is nothing to decide."""
+    @property
+    def one_is_left(self) -> bool:
+        """Whether a failure now would be followed by another try of the same model."""
+        return self.bad < self.walk.ports.max_retries
+
+    def after(self, key: str, failure: ModelFailed, *, goes_on: bool) -> None:
+        """`goes_on`: the next attempt is on record, so there is nothing to decide."""
+        if not self.walk.in_this_life(f"{key}/end"):
+            return
         if failure.error == "lost":
             self.lost += 1
-            if self.lost > MOST_LOST and not again:
+            if self.lost > MOST_LOST and not goes_on:
                 raise ModelGaveUp(failure)
-        elif failure.error != "run-ended" and self.walk.in_this_life(self.walk.journal.records[f"{key}/end"]):
-            self._count(key, failure, again)
-
-    def _count(self, key: str, failure: ModelFailed, again: bool) -> None:
-        if failure.retryable and self.bad < self.walk.ports.max_retries:
+        elif failure.retryable and self.one_is_left:
             self.bad += 1
-            if failure.retry_at is not None and not again and not self.walk.has(f"{key}/due"):
+            if failure.retry_at is not None and not goes_on and not self.walk.has(f"{key}/due"):
                 self.walk.ready()
                 raise Suspend(Wait(key=f"{key}/due", reason="retry", until=failure.retry_at, at_deadline=Timer()))
         elif self.model + 1 < len(self.walk.created.models):
             self.model, self.bad, self.pause = self.model + 1, 0, 0.0
-        elif not again:
+        elif not goes_on:
             raise ModelGaveUp(failure)
 
 
-async def _begin(walk: Walk, question: Question, key: str, number: int, tries: _Tries) -> ModelRequested | ModelRefused:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One attempt that is on record and now being made."""
+
+    walk: Walk
+    question: Question
+    tries: _Tries
+    key: str
+    model: Model
+    request: ModelRequest
+    requested: ModelRequested
+
+
+async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> ModelRequested | ModelRefused:
     """The frontier of a model call: the record of the attempt, the attempt, the record of its end."""
+    key = keys.attempt(question.key, number)
     walk.ready()
     walk.before_effect(key)
-    if tries.pause:
-        await _pause(walk, key, tries.pause)
-        tries.pause = 0.0
+    await _pause(walk, key, tries)
     if question.needs_tools:
         await walk.take_in_tools(key, again=False)
     model = walk.ports.model(walk.created.models[tries.model])
-    request = question.build()
-    if hook := walk.ports.agent.hooks.before_model:
-        request = await must("before_model", lambda: hook(request)) or request
+    request = await _request(walk, key, question)
     walk.ready()
     tokens = budget.estimated_input(request)
-    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, question.cap, question.kept)
+    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, question.cap, question.kept())
     if isinstance(held, budget.Overrun):
         refused = ModelRefused(stop="budget")
         walk.write(Draft(key=key, event=refused), *crossing(walk, held))
@@ -140,98 +162,109 @@ async def _begin(walk: Walk, question: Question, key: str, number: int, tries: _
         model=model.name,
         provider=model.provider,
         attempt=number,
-        prompt_hash=keys.digest(
-            request.system, request.messages, request.tools, request.tool_choice, request.output_schema
-        ),
+        prompt_hash=budget.prompt_hash(request),
         estimated_input=tokens,
         output_cap=held.cap,
     )
     walk.write(Draft(key=key, event=requested, money={key: held.amount}))
-    await _attempt(walk, question, key, requested, model, request, tries)
+    attempt = _Attempt(
+        walk=walk, question=question, tries=tries, key=key, model=model, request=request, requested=requested
+    )
+    await _make(attempt)
     return requested
 
 
-async def _pause(walk: Walk, key: str, seconds: float) -> None:
-    async def wait() -> None:
-        await walk.ports.sleep(seconds)
+async def _pause(walk: Walk, key: str, tries: _Tries) -> None:
+    seconds, tries.pause = tries.pause, 0.0
+    if seconds:
+        try:
+            await walk.effect(key, _slept(walk, seconds))
+        except Cut:
+            raise Cancelled from None
 
+
+async def _slept(walk: Walk, seconds: float) -> None:
+    await walk.ports.sleep(seconds)
+
+
+async def _request(walk: Walk, key: str, question: Question) -> ModelRequest:
+    request = question.build()
+    hook = walk.ports.agent.hooks.before_model
+    if hook is None:
+        return request
+    return await must(walk, key, "before_model", ModelRequest, lambda: hook(request)) or request
+
+
+async def _make(attempt: _Attempt) -> None:
+    walk, began, heard = attempt.walk, attempt.walk.ports.clock.now(), Heard()
+    listener = Listener(walk, attempt.question.key, attempt.key, heard)
     try:
-        await walk.effect(key, wait())
-    except Cut:
-        walk.ready()
-
-
-async def _attempt(
-    walk: Walk,
-    question: Question,
-    key: str,
-    requested: ModelRequested,
-    model: Model,
-    request: ModelRequest,
-    tries: _Tries,
-) -> None:
-    began, heard = walk.ports.clock.now(), Heard()
-    try:
-        await walk.effect(key, listen(walk, key, question.key, model, request, heard))
+        await walk.effect(attempt.key, listener.listen(attempt.model, attempt.request))
     except Cut:
         raise Cancelled from None  # the terminal batch ends the attempt
     except ModelError as error:
-        await _failed(walk, key, requested, heard, error, tries)
-        return
-    await _answered(walk, question, key, requested, heard, walk.ports.clock.now() - began)
+        await _failed(attempt, heard, error)
+    except Stray as error:
+        await _failed(attempt, heard, ModelError("connection", f"the model's stream ended: {error}", retryable=True))
+    except Exception as error:  # noqa: BLE001 - an adapter may raise only ModelError; another try would meet the same fault
+        message = f"the model adapter raised {type(error).__name__}: {error}"
+        await _failed(attempt, heard, ModelError("bad-answer", message, retryable=False))
+    else:
+        await _answered(attempt, heard, walk.ports.clock.now() - began)
 
 
-async def _answered(
-    walk: Walk, question: Question, key: str, requested: ModelRequested, heard: Heard, latency: int
-) -> None:
+async def _answered(attempt: _Attempt, heard: Heard, latency: int) -> None:
+    walk, key, requested = attempt.walk, attempt.key, attempt.requested
     message = heard.message()
-    usage = heard.usage or Usage(
-        input=requested.estimated_input, output=budget.estimated_output(message, heard.thought)
-    )
+    said = budget.estimated_output(message, str(heard.thought))
+    usage = heard.usage or Usage(input=requested.estimated_input, output=said)
     answered = ModelAnswered(
-        stage=question.stage,
+        stage=requested.stage,
         message=message,
-        finish_reason=heard.finish_reason,
+        finish_reason=heard.finish_reason or "other",
         usage=usage,
         estimated=heard.usage is None,
         latency_ms=latency,
     )
-    verdict = await _judged(walk, question, message)
     drafts = [Draft(key=f"{key}/end", event=answered, money={key: spent_by(usage)})]
-    if verdict:
+    if verdict := await _judged(walk, key, attempt.question, message):
         rejected = ModelRejected(attempt=requested.attempt, reason=verdict.reason, reminder=verdict.reminder)
         drafts.append(Draft(key=f"{key}/rejected", event=rejected))
     walk.write(*drafts)
     walk.ports.sink.passing(UsageSoFar(phase="execute", usage=walk.journal.spent))
 
 
-async def _judged(walk: Walk, question: Question, message: AssistantMessage) -> Reject | None:
+async def _judged(walk: Walk, key: str, question: Question, message: AssistantMessage) -> Reject | None:
     """Decided before the answer is on record and recorded with it, so that a walk never asks the hook again."""
     hook = walk.ports.agent.hooks.after_model
     if hook is None or not question.may_reject:
         return None
-    return await must("after_model", lambda: hook(message))
+    return await must(walk, key, "after_model", Reject, lambda: hook(message))
 
 
-async def _failed(
-    walk: Walk, key: str, requested: ModelRequested, heard: Heard, error: ModelError, tries: _Tries
-) -> None:
+async def _failed(attempt: _Attempt, heard: Heard, error: ModelError) -> None:
+    walk, key, requested, tries = attempt.walk, attempt.key, attempt.requested, attempt.tries
     unsent = error.kind in UNSENT and not heard.anything
-    said = budget.estimated_output(heard.message(), heard.thought)
+    said = budget.estimated_output(heard.message(), str(heard.thought))
     usage = heard.usage or Usage(input=0 if unsent else requested.estimated_input, output=said)
-    retryable = error.retryable and not await wants_abort(walk, key, "provider", None, error)
-    later = error.retry_after is not None and error.retry_after > IN_MEMORY_SECONDS and retryable
-    tries.pause = 0.0 if later else error.retry_after or 0.5 * 2**tries.bad * random.uniform(1.0, 1.5)
+    abort = await wants_abort(walk, key, "provider", None, error)
+    again = error.retryable and tries.one_is_left and not abort
+    later = again and error.retry_after is not None and error.retry_after > IN_MEMORY_SECONDS
+    jitter = random.uniform(1.0, 1.5)  # noqa: S311 - no secret
+    tries.pause = 0.0 if later else error.retry_after or FIRST_PAUSE * 2**tries.bad * jitter
     failed = ModelFailed(
         stage=requested.stage,
         attempt=requested.attempt,
         error=error.kind,
         message=error.message,
-        retryable=retryable,
+        retryable=error.retryable,
         usage=usage,
         retry_at=walk.ports.clock.now() + int((error.retry_after or 0) * 1000) if later else None,
     )
-    walk.write(Draft(key=f"{key}/end", event=failed, money={key: spent_by(usage)}))
+    drafts = [Draft(key=f"{key}/end", event=failed, money={key: spent_by(usage)})]
+    if abort:
+        drafts.append(Draft(key=f"{key}/abort", event=Fault(kind="provider", message=error.message, action="failed")))
+    walk.write(*drafts)
 
 
 def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:

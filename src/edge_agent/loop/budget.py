@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
 from edge_agent.core.limits import BudgetKind, Limits, crossed
 from edge_agent.core.messages import AssistantMessage
@@ -45,6 +46,10 @@ def estimated_output(message: AssistantMessage, thought: str = "") -> int:
     )
 
 
+def prompt_hash(request: ModelRequest) -> str:
+    return keys.digest(request.system, request.messages, request.tools, request.tool_choice, request.output_schema)
+
+
 def round_cap(limits: Limits, window: int) -> int:
     """The output cap of one round: the caller's own, else a sixteenth of the window."""
     return limits.max_output_tokens_per_call or _share(window, 16, 2_048, 32_000)
@@ -54,12 +59,22 @@ def final_cap(limits: Limits, window: int) -> int:
     return min(limits.max_output_tokens_per_call or 16_000, _share(window, 32, 1_024, 16_000))
 
 
+def kept_for_the_end(limits: Limits, window: int, input_tokens: int) -> Amount:
+    """What stays reserved for the final answer: its input, and an eighth of the tightest output cap, so that a small
+    budget still has room for rounds."""
+    caps = (limits.max_output_tokens, limits.max_reasoning_tokens, limits.max_total_tokens)
+    most = min((cap // 8 for cap in caps if cap is not None), default=LEAST_OUTPUT)
+    output = max(LEAST_OUTPUT, min(final_cap(limits, window), most))
+    return Amount(input=input_tokens, output=output, reasoning=output if limits.max_reasoning_tokens else 0)
+
+
 def _share(window: int, part: int, least: int, most: int) -> int:
     return min(max(window // part, least), most, window // 2)
 
 
 def reserve(limits: Limits, spent: Amount, input_tokens: int, cap: int, kept: Amount) -> Reserve | Overrun:
-    """The reserve of a call that sends `input_tokens`, with `kept` left for the final answer; the cap shrinks to what is left.
+    """The reserve of a call that sends `input_tokens`, with `kept` left for the final answer; the cap shrinks to what
+    is left.
 
     An Overrun when the call does not fit."""
     held = spent + kept

@@ -1,12 +1,14 @@
 """The tool calls of one answer: every one is answered, none is run again once its result is on record."""
 
 import asyncio
+import copy
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from edge_agent.core import keys
-from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown
+from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     BudgetExceeded,
     Fault,
@@ -22,18 +24,20 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolCall, ToolMessage
+from edge_agent.core.ports import StoredFile
 from edge_agent.core.signals import Cancelled, Suspend, Wait
 from edge_agent.core.tooling import Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
 from edge_agent.loop import prompts
 from edge_agent.loop.hooking import Aborted, may, wants_abort
-from edge_agent.loop.outcomes import model_view, outcome
-from edge_agent.loop.walk import Cut, Walk
+from edge_agent.loop.outcomes import model_view, outcome, sanitized
+from edge_agent.loop.walk import Cut, Stray, Walk
 
 MOST_REPEATS = 3  # of one call whose outcome is unknown
 ANSWER_WITHIN_MS = 86_400_000  # a question to a person expires after a day
 
 Ended = ToolResult | ToolUnknown | ToolRejected
+ENDED = (ToolResult, ToolUnknown, ToolRejected)
 
 
 class OutcomeForbidden(EdgeAgentError):
@@ -42,7 +46,7 @@ class OutcomeForbidden(EdgeAgentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The calls of one answer. `offered`: names the boundary offered. `cut_off`: the answer was cut by a token limit."""
+    """The calls of one answer. offered: the names its boundary offered. cut_off: a token limit cut the answer."""
 
     key: str
     step: int
@@ -57,15 +61,19 @@ class Round:
 
 
 async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
-    """The answers in the order of the calls, whatever finished first. Raises Suspend only after every sibling has ended or waits."""
-    for key in round_.keys:
-        walk.pass_over(key)  # a call's records are read together
-    if not all(walk.has(f"{key}/result") for key in round_.keys):
-        await walk.take_in_tools(round_.key, again=False)
-        walk.ready()
-        _turn_down(walk, round_)
-    work = [_call(walk, key, call, round_) for key, call in zip(round_.keys, round_.calls, strict=True)]
-    ended = await walk.side_by_side(round_.keys, work)
+    """The answers in the order of the calls, whatever finished first.
+
+    Raises Suspend only after every sibling has ended or waits."""
+    answered = [key for key in round_.keys if walk.has(f"{key}/result")]
+    for key in answered:
+        walk.pass_over(key)
+    with walk.branches(round_.keys):
+        if len(answered) < len(round_.calls):
+            await walk.take_in_tools(round_.key, again=False)
+            walk.ready()
+            _turn_down(walk, round_)
+        work = [_call(walk, key, call, round_) for key, call in zip(round_.keys, round_.calls, strict=True)]
+        ended = await walk.side_by_side(work)
     return [_told(call, end) for call, end in zip(round_.calls, ended, strict=True)]
 
 
@@ -77,7 +85,8 @@ def _told(call: ToolCall, ended: Ended) -> ToolMessage:
 
 # -- before any call starts
 def _turn_down(walk: Walk, round_: Round) -> None:
-    """The calls that cannot run are answered in order in one batch; else the order of completion would decide who is over a cap."""
+    """The calls that cannot run are answered in order in one batch; else the order of completion would decide who is
+    over a cap."""
     cap = walk.created.limits.max_tool_calls
     used = walk.journal.spent.tool_calls
     batch: list[Draft] = []
@@ -108,18 +117,19 @@ def _exceeded(walk: Walk, used: int, cap: int) -> list[Draft]:
 
 def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason | None, str]:
     if round_.cut_off:
-        return (
-            "cut-off",
-            "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it.",
+        return "cut-off", (
+            "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it."
         )
-    tool = walk.ports.tools.find(call.name) if call.name in round_.offered else None
-    if tool is None:
+    if call.name not in round_.offered:
         known = ", ".join(round_.offered) or "none in this round"
         return "unknown-tool", f"There is no tool {call.name}. Tools: {known}."
+    tool = walk.ports.tools.find(call.name)
+    if tool is None:
+        return "unknown-tool", f"{call.name} cannot be reached any more. Go on without it."
     if call.malformed is not None:
         return "invalid-arguments", f"The arguments of {call.name} are not a JSON object: {call.malformed[:200]}"
     try:
-        tool.check(call.arguments)
+        tool.check(copy.deepcopy(call.arguments))
     except InvalidArguments as error:
         return "invalid-arguments", str(error)
     return None, ""
@@ -134,7 +144,7 @@ def _rejected(call: ToolCall, round_: Round, reason: RejectReason, message: str)
 # -- one call
 async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
     """The record decides, then the tool list, never the other way round."""
-    result = walk.seen(f"{key}/result", ToolResult, ToolUnknown, ToolRejected)
+    result = walk.seen(f"{key}/result", *ENDED)
     if result is not None:
         return _obeyed(walk, key, result)
     walk.ready()
@@ -144,8 +154,7 @@ async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
         return await _after_a_loss(walk, key, tool, intent)
     if tool is None:
         gone = _rejected(call, round_, "unknown-tool", f"{call.name} is no longer offered.")
-        walk.write(Draft(key=f"{key}/result", event=gone))
-        return gone
+        return _answered(walk, key, gone)
     walk.before_effect(f"{key}/call")
     intent = ToolCalled(
         call_id=call.id,
@@ -163,11 +172,17 @@ async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
     return await _perform(walk, key, tool, intent)
 
 
+def _answered(walk: Walk, key: str, event: Ended, *more: Draft, files: Sequence[StoredFile] = ()) -> Ended:
+    """The call's one outcome, as it is kept: what the model sees now is what it would see after a restart."""
+    walk.write(Draft(key=f"{key}/result", event=event), *more, files=files)
+    return _obeyed(walk, key, walk.kept(f"{key}/result", *ENDED))
+
+
 def _obeyed(walk: Walk, key: str, result: Ended) -> Ended:
-    """What a recorded outcome still demands: the end of the run, by policy or by on_error."""
-    if isinstance(result, ToolUnknown) and result.policy == "fail":
+    """What a recorded outcome still demands of this life: the end of the run, by policy or by on_error."""
+    if isinstance(result, ToolUnknown) and result.policy == "fail" and walk.in_this_life(f"{key}/result"):
         raise OutcomeForbidden(result.message)
-    if abort := walk.seen(f"{key}/abort", Fault):
+    if (abort := walk.seen(f"{key}/abort", Fault)) and walk.in_this_life(f"{key}/abort"):
         raise Aborted(abort.message)
     return result
 
@@ -176,31 +191,52 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     """One real call, its intent on disk. Lost, cut and timed out are one outcome: unknown."""
     await walk.journal.log.durable()
     walk.ready()
-    began, error = walk.ports.clock.now(), None
-    limit = asyncio.timeout(tool.timeout)
+    began, limit = walk.ports.clock.now(), asyncio.timeout(tool.timeout)
     try:
         output = await walk.effect(key, _within(limit, tool, intent, _context(walk, intent)))
     except Cut:
         raise Cancelled from None  # the terminal batch answers the call
-    except Exception as raised:
-        if limit.expired():
-            raised = TimeoutError(f"no answer within {tool.timeout:g} s")
-        if not intent.safe_to_repeat and (limit.expired() or isinstance(raised, OutcomeUnknown)):
-            return await _unknown(walk, key, tool, intent, "timed-out" if limit.expired() else "lost", str(raised))
-        output, error = ToolOutput(text=f"{intent.name} failed: {_said(raised)}", ok=False), raised
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model
+        return await _raised(walk, key, tool, intent, _Failure(error, began, timed_out=limit.expired()))
     made = outcome(walk, intent, output, walk.ports.clock.now() - began)
-    walk.write(Draft(key=f"{key}/result", event=made.result), files=made.files)
-    await _tell_hooks(walk, key, intent, made.result, error)
-    return made.result
+    ended = _answered(walk, key, made.result, files=made.files)
+    await _tell(walk, key, intent)
+    return ended
 
 
 async def _within(limit: asyncio.Timeout, tool: Tool, intent: ToolCalled, context: ToolContext) -> ToolOutput:
     async with limit:
-        return await tool.run(intent.arguments, context)
+        output = cast(object, await tool.run(copy.deepcopy(intent.arguments), context))
+    if not isinstance(output, ToolOutput):
+        raise ToolError(f"it ran to its end, but gave back a {type(output).__name__}, not a ToolOutput")
+    return output
 
 
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: Exception
+    began: int
+    timed_out: bool
+
+    @property
+    def outcome_is_unknown(self) -> bool:
+        return self.timed_out or isinstance(self.error, OutcomeUnknown | Stray)
+
+
+async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure: _Failure) -> Ended:
+    """An error result for the model; an unknown outcome where the call may have happened and must not happen twice."""
+    said = f"no answer within {tool.timeout:g} s" if failure.timed_out else str(failure.error)
+    if failure.outcome_is_unknown and not intent.safe_to_repeat:
+        cause: UnknownCause = "timed-out" if failure.timed_out else "lost"
+        return await _unknown(walk, key, tool, intent, _Cause(cause, sanitized(walk, intent.name, said)[0]))
+    output = ToolOutput(text=f"{intent.name} failed: {said or type(failure.error).__name__}", ok=False)
+    made = outcome(walk, intent, output, walk.ports.clock.now() - failure.began)
+    more: list[Draft] = []
+    if await wants_abort(walk, key, "tool", intent.name, failure.error):
+        more = [Draft(key=f"{key}/abort", event=Fault(kind="tool", message=made.result.output, action="failed"))]
+    ended = _answered(walk, key, made.result, *more, files=made.files)
+    await _tell(walk, key, intent)
+    return ended
 
 
 def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
@@ -210,7 +246,7 @@ def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
                 call_id=intent.call_id,
                 progress=done,
                 total=total,
-                message=message,
+                message=None if message is None else walk.journal.cleaned_text(message),
                 step=intent.step,
                 round=intent.round,
             )
@@ -221,76 +257,84 @@ def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
         call_id=intent.call_id,
         step=intent.step,
         idempotency_key=intent.idempotency_key,
-        metadata=walk.created.metadata or {},
+        metadata=copy.deepcopy(walk.created.metadata or {}),
         secrets=walk.ports.secrets,
         report=report,
     )
 
 
-async def _tell_hooks(walk: Walk, key: str, intent: ToolCalled, result: ToolResult, error: Exception | None) -> None:
-    """After the record: a hook that hangs or dies costs no outcome."""
-    hooks = walk.ports.agent.hooks
-    if error is not None and await wants_abort(walk, key, "tool", intent.name, error):
-        walk.write(Draft(key=f"{key}/abort", event=Fault(kind="tool", message=result.output, action="failed")))
-        raise Aborted(result.output)
-    if after_tool := hooks.after_tool:
-        call = ToolCall(id=intent.call_id, name=intent.name, arguments=intent.arguments)
+async def _tell(walk: Walk, key: str, intent: ToolCalled) -> None:
+    """after_tool comes after the record: one that hangs or dies costs no outcome."""
+    if after_tool := walk.ports.agent.hooks.after_tool:
+        call = ToolCall(id=intent.call_id, name=intent.name, arguments=copy.deepcopy(intent.arguments))
+        result = walk.kept(f"{key}/result", ToolResult)
         await may(walk, key, "after_tool", lambda: after_tool(call, result))
 
 
 # -- unknown outcomes
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    cause: UnknownCause
+    detail: str = ""
+
+
 async def _after_a_loss(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled) -> Ended:
-    """An earlier instance began this call. What is safe to repeat runs again under the same key; the rest follows its policy."""
-    if tool is not None and intent.safe_to_repeat and (again := _repeat_number(walk, key)) <= MOST_REPEATS:
-        return await _repeat(walk, key, tool, intent, again)
-    return await _unknown(walk, key, tool, intent, "lost", "")
+    """An earlier instance began this call. What is safe to repeat runs again under the same key; the rest follows its
+    policy."""
+    again = _repeats(walk, key) + 1
+    for number in range(again):
+        walk.seen(f"{key}/ask/{number}", QuestionAsked)
+    if tool is not None and intent.safe_to_repeat and again <= MOST_REPEATS:
+        return await _repeat(walk, key, tool, intent)
+    return await _unknown(walk, key, tool, intent, _Cause("lost"))
 
 
-async def _repeat(walk: Walk, key: str, tool: Tool, intent: ToolCalled, again: int) -> Ended:
-    walk.before_effect(f"{key}/call/{again}")
-    walk.write(Draft(key=f"{key}/call/{again}", event=intent))
+async def _repeat(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ended:
+    walk.ready()
+    again = f"{key}/call/{_repeats(walk, key) + 1}"
+    walk.before_effect(again)
+    walk.write(Draft(key=again, event=intent))
     return await _perform(walk, key, tool, intent)
 
 
-def _repeat_number(walk: Walk, key: str) -> int:
-    return next(number for number in itertools.count(1) if not walk.has(f"{key}/call/{number}"))
+def _repeats(walk: Walk, key: str) -> int:
+    return next(number for number in itertools.count() if walk.seen(f"{key}/call/{number + 1}", ToolCalled) is None)
 
 
-async def _unknown(
-    walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, cause: UnknownCause, detail: str
-) -> Ended:
+async def _unknown(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, cause: _Cause) -> Ended:
     """By declared policy: report it, ask a person, make the call again, or end the run."""
-    again = _repeat_number(walk, key)
-    if intent.on_unknown == "retry" and tool is not None and again <= MOST_REPEATS:
-        return await _repeat(walk, key, tool, intent, again)
+    made = _repeats(walk, key)
+    again = tool if made < MOST_REPEATS else None
+    if intent.on_unknown == "retry" and again is not None:
+        return await _repeat(walk, key, again, intent)
     if intent.on_unknown == "ask":
-        answer = _asked(walk, f"{key}/ask/{again - 1}", intent, cause)
-        if answer.answer == "retry" and tool is not None and again <= MOST_REPEATS:
-            return await _repeat(walk, key, tool, intent, again)
-        detail = f"A person says: {answer.answer}" if answer.answer else detail
-    message = f"{prompts.unknown_outcome(intent.name, cause)} {detail}".strip()
+        question, answer = _asked(walk, f"{key}/ask/{made}", intent, cause.cause)
+        if answer.answer == "retry" and again is not None:
+            return await _repeat(walk, key, again, intent)
+        said = f"A person says: {answer.answer}" if answer.answer else cause.detail
+        cause = _Cause(question.cause, said)
     unknown = ToolUnknown(
         call_id=intent.call_id,
         name=intent.name,
-        cause=cause,
+        cause=cause.cause,
         policy=intent.on_unknown,
-        message=message,
+        message=f"{prompts.unknown_outcome(intent.name, cause.cause)} {cause.detail}".strip(),
         step=intent.step,
         round=intent.round,
     )
-    walk.write(Draft(key=f"{key}/result", event=unknown))
-    return _obeyed(walk, key, unknown)
+    return _answered(walk, key, unknown)
 
 
-def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> QuestionAnswered:
+def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> tuple[QuestionAsked, QuestionAnswered]:
     """Raises Suspend until someone has answered; `retry` makes the call again, anything else is told to the model."""
     question = walk.seen(key, QuestionAsked)
     if question is None:
+        told = prompts.unknown_outcome(intent.name, cause)
         question = QuestionAsked(
             question_id=keys.call_id(walk.run_id, key),
             purpose="unknown-outcome",
             cause=cause,
-            question=f"{prompts.unknown_outcome(intent.name, cause)} Answer `retry` to make the call again, or say what happened.",
+            question=f"{told} Answer `retry` to make the call again, or say what happened.",
             expires_at=walk.ports.clock.now() + ANSWER_WITHIN_MS,
         )
         walk.write(Draft(key=key, event=question))
@@ -298,4 +342,4 @@ def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> Que
     if answer is None:
         expired = QuestionAnswered(question_id=question.question_id, answered_by="expiry")
         raise Suspend(Wait(key=f"{key}/answer", reason="answer", until=question.expires_at, at_deadline=expired))
-    return answer
+    return question, answer

@@ -2,7 +2,16 @@
 
 from edge_agent.core import keys
 from edge_agent.core.errors import ConfigError, Drift, EdgeAgentError
-from edge_agent.core.events import ErrorInfo, ModelFailed, RunCancelled, RunCompleted, RunFailed, Terminal, ToolUnknown
+from edge_agent.core.events import (
+    ErrorInfo,
+    ModelFailed,
+    QuestionAnswered,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    Terminal,
+    ToolUnknown,
+)
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.state import used
 from edge_agent.core.usage import Amount, Usage
@@ -58,6 +67,9 @@ def _open(journal: Journal) -> list[Draft]:
             round=call.round,
         )
         drafts.append(Draft(key=f"{key}/result", event=unknown, by="loop"))
+    for key, question in journal.open_questions():
+        withdrawn = QuestionAnswered(question_id=question.question_id, answered_by="cancel")
+        drafts.append(Draft(key=key, event=withdrawn, by="input"))
     return drafts
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edge_agent.core import keys
-from edge_agent.core.events import Boundary, Fault, ModelAnswered, OfferedTools, StopReason
+from edge_agent.core.events import TERMINAL_TYPES, Boundary, Fault, ModelAnswered, OfferedTools, StopReason
 from edge_agent.core.journal import Draft, Journal
-from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, ToolSpec, UserMessage
+from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
@@ -29,11 +29,12 @@ class Ending:
 
 @dataclass(slots=True)
 class Talk:
-    """The conversation so far. Built from records alone."""
+    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more."""
 
     messages: list[Message]
     rejections: int = 0
     after_tools: bool = False
+    refused: bool = False
 
     @property
     def last_text(self) -> str:
@@ -51,16 +52,23 @@ async def direct(walk: Walk, scope: str) -> Ending:
         try:
             answer = await ask(walk, _question(walk, key, boundary, talk))
         except Stopped:
-            return Ending("budget", talk.last_text)
+            if boundary.stop:
+                return Ending(boundary.stop, talk.last_text)
+            talk.refused = True
+            continue
         if answer.rejected:
             talk.rejections, talk.after_tools = talk.rejections + 1, False
             if answer.rejected.reminder:
                 talk.messages.append(UserMessage(text=answer.rejected.reminder))
             continue
         talk.rejections = 0
-        results = await _take_turn(walk, key, number, boundary, talk, answer.answered)
-        if not results or boundary.stop:
-            return Ending(boundary.stop or _stop_reason(answer.answered), answer.answered.message.text)
+        message = answer.answered.message
+        talk.messages.append(message)
+        if message.calls:
+            talk.messages += await call_tools(walk, _round(key, number, boundary, answer.answered))
+            talk.after_tools = True
+        if boundary.stop or not message.calls:
+            return Ending(boundary.stop or _stop_reason(answer.answered), message.text)
     raise AssertionError("unreachable")
 
 
@@ -75,25 +83,15 @@ def _stop_reason(answered: ModelAnswered) -> StopReason:
     return "max_tokens" if answered.finish_reason == "length" else "stop"
 
 
-async def _take_turn(
-    walk: Walk, key: str, number: int, boundary: Boundary, talk: Talk, answered: ModelAnswered
-) -> Sequence[ToolMessage]:
-    message = answered.message
-    talk.messages.append(message)
-    if not message.calls:
-        return ()
-    round_ = Round(
+def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered) -> Round:
+    return Round(
         key=key,
         step=keys.step_of(key) or 1,
         number=number,
-        calls=message.calls,
+        calls=answered.message.calls,
         offered=boundary.tools.names,
         cut_off=answered.finish_reason == "length",
     )
-    results = await call_tools(walk, round_)
-    talk.messages.extend(results)
-    talk.after_tools = True
-    return results
 
 
 # -- the boundary
@@ -104,6 +102,7 @@ async def _boundary(walk: Walk, key: str, number: int, talk: Talk) -> Boundary:
     walk.ready()
     if number == 1 and (on_run_start := walk.ports.agent.hooks.on_run_start):
         await may(walk, key, "on_run_start", lambda: on_run_start(walk.created.input))
+        walk.ready()
     unreachable = await walk.take_in_tools(key, again=True)
     walk.ready()
     tools = () if _text_is_forced(walk, talk) else walk.ports.tools.offered()
@@ -133,9 +132,12 @@ def _faults(walk: Walk, key: str, sentences: Sequence[str]) -> list[Draft]:
 
 def _caps(walk: Walk, number: int, talk: Talk, tools: tuple[ToolSpec, ...]) -> tuple[Stop | None, list[Draft]]:
     limits = walk.created.limits
-    seconds = active_seconds(walk.journal, walk.ports.clock.now())
-    if limits.max_seconds is not None and seconds >= limits.max_seconds:
-        return "budget", crossing(walk, budget.Overrun(kind="seconds", used=seconds, cap=limits.max_seconds))
+    if talk.refused:
+        return "budget", []
+    if limits.max_seconds is not None:
+        seconds = active_seconds(walk.journal, walk.ports.clock.now())
+        if seconds >= limits.max_seconds:
+            return "budget", crossing(walk, budget.Overrun(kind="seconds", used=seconds, cap=limits.max_seconds))
     if limits.max_steps is not None and number > limits.max_steps:
         return "max_steps", crossing(walk, budget.Overrun(kind="steps", used=number - 1, cap=limits.max_steps))
     over = _fits(walk, talk, tools, _kept(walk, talk), budget.round_cap(limits, walk.ports.context_window))
@@ -153,7 +155,7 @@ def _kept(walk: Walk, talk: Talk) -> Amount:
     if all(cap is None for cap in caps):
         return Amount()
     tokens = budget.estimated_input(_request(walk, talk, (), final=True))
-    return Amount(input=tokens, output=budget.LEAST_OUTPUT)
+    return budget.kept_for_the_end(limits, walk.ports.context_window, tokens)
 
 
 def _fits(walk: Walk, talk: Talk, tools: tuple[ToolSpec, ...], kept: Amount, cap: int) -> budget.Overrun | None:
@@ -163,13 +165,12 @@ def _fits(walk: Walk, talk: Talk, tools: tuple[ToolSpec, ...], kept: Amount, cap
 
 
 def active_seconds(journal: Journal, now: int) -> float:
-    """By the records of this life: the time since it began, without the time it waited for someone."""
-    records = [record for record in journal.in_order() if record.life == journal.life]
-    times = [*(record.at for record in records), now]
-    waits = sum(
-        later - record.at for record, later in zip(records, times[1:], strict=True) if record.type == "run.waiting"
-    )
-    return (now - times[0] - waits) / 1000
+    """By the records: all the time of the run but what it waited for someone, or lay ended."""
+    records = journal.in_order()
+    times = [*(record.at for record in records[1:]), now]
+    idle = {"run.waiting", *TERMINAL_TYPES}
+    active = (later - record.at for record, later in zip(records, times, strict=True) if record.type not in idle)
+    return sum(active) / 1000
 
 
 # -- the request
@@ -185,7 +186,7 @@ def _question(walk: Walk, key: str, boundary: Boundary, talk: Talk) -> Question:
         stage="round",
         build=build,
         cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
-        kept=Amount() if boundary.final else _kept(walk, talk),
+        kept=lambda: Amount() if boundary.final else _kept(walk, talk),
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
     )

@@ -7,20 +7,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from edge_agent.core import keys
-from edge_agent.core.errors import Closed, EdgeAgentError
-from edge_agent.core.events import ErrorInfo, Fault, RunStarted, RunWaiting, Terminal
+from edge_agent.core.errors import Closed, ConfigError, EdgeAgentError
+from edge_agent.core.events import (
+    Boundary,
+    ErrorInfo,
+    ModelAnswered,
+    ModelFailed,
+    ModelRefused,
+    RecordedEvent,
+    RunStarted,
+    RunWaiting,
+    Terminal,
+    ToolRejected,
+    ToolResult,
+    ToolUnknown,
+)
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Alarm
 from edge_agent.core.signals import Cancelled, Suspend, Wait, Yield
 from edge_agent.loop import close
 from edge_agent.loop.direct import direct
-from edge_agent.loop.hooking import settled
+from edge_agent.loop.hooking import at_the_end
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
 MOST_STALLED = 10  # restarts since the last finished effect
 MOST_RESTARTS = 1_000  # restarts in one life, reset by no effect
-FINISHED = frozenset({"model.answered", "model.failed", "tool.result", "tool.unknown", "tool.rejected", "boundary"})
+FINISHED = (ModelAnswered, ModelRefused, ToolResult, ToolRejected, Boundary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +59,8 @@ class Driver:
 
     # -- waking
     def wake(self, at: int | None = None) -> None:
-        """Keeps the earliest time. Handlers always wake before they append, also while a slice runs: it may just have looked."""
+        """Keeps the earliest time. Handlers always wake before they append, also while a slice runs: it may just have
+        looked."""
         when = self.journal.clock.now() if at is None else at
         if self._next is None or when < self._next:
             self._next = when
@@ -70,7 +84,7 @@ class Driver:
             await self._slice()
         except Closed:
             pass
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the alarm must not raise: the platform would give up after six times
             self._back_off(error)
             return
         self.journal.log.set_meta("slice", "closed")
@@ -80,7 +94,11 @@ class Driver:
             self.journal.append("note", Draft(key=keys.life(0), event=RunStarted(reason="created")))
         until = self.journal.clock.now() + int(self._budget.seconds * 1000)
         slice_ = Slice(until=until, most=self._budget.effects)
-        ports = self.current = self._ports()
+        try:
+            ports = self.current = self._ports()
+        except ConfigError as error:
+            close.close(self.journal, close.failed(self.journal, close.why(error)))
+            return
         try:
             while not self.journal.ended and await self._walk(ports, slice_):
                 pass
@@ -110,15 +128,8 @@ class Driver:
 
     async def _end(self, ports: Ports, end: Terminal) -> None:
         if on_run_end := ports.agent.hooks.on_run_end:
-            try:
-                await settled(on_run_end(end))
-            except Exception as error:
-                self._hook_fault(f"the hook on_run_end raised {type(error).__name__}: {error}")
+            await at_the_end(self.journal, ports.effects, keys.end(self.journal.life), lambda: on_run_end(end))
         close.close(self.journal, end)
-
-    def _hook_fault(self, message: str) -> None:
-        fault = Fault(kind="hook", message=message, action="continued")
-        self.journal.append("note", Draft(key=f"fault/on_run_end/{self.journal.life}", event=fault))
 
     def _let_go(self, waits: Sequence[Wait]) -> bool:
         """One synchronous block: deadlines that have passed are written; if any wait is over, walk again; else wait."""
@@ -131,19 +142,20 @@ class Driver:
         until = min(wait.until for wait in waits)
         self.wake(until)
         names = tuple(sorted(wait.key for wait in waits))
-        key = f"wait/{journal.life}/{keys.digest(names)[:16]}"
-        if key not in journal.records:
-            reasons = tuple(sorted({wait.reason for wait in waits}))
-            journal.append("note", Draft(key=key, event=RunWaiting(reasons=reasons, keys=names, until=until)))
+        reasons = tuple(sorted({wait.reason for wait in waits}))
+        waiting = RunWaiting(reasons=reasons, keys=names, until=until)
+        if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
+            journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))
         return False
 
     # -- restarts
     def _stuck(self) -> bool:
-        """Counts a slice that did not end by itself; ends the run when there were too many without getting on, or in all."""
+        """Counts a slice that did not end by itself; ends the run when there were too many without getting on, or in
+        all."""
         log = self.journal.log
         if log.meta("slice") != "open":
             return False
-        finished = sum(len(self.journal.types.get(kind, ())) for kind in FINISHED)
+        finished = sum(_is_finished(record.event) for record in self.journal.in_order())
         got_on = str(finished) != log.meta("finished")
         stalled = 1 if got_on else int(log.meta("stalled") or 0) + 1
         restarts = int(log.meta("restarts") or 0) + 1
@@ -158,6 +170,16 @@ class Driver:
         return True
 
     def _back_off(self, error: Exception) -> None:
-        self.journal.log.set_meta("last_error", f"{type(error).__name__}: {error}")
+        said = self.journal.cleaned_text(f"{type(error).__name__}: {error}")
+        self.journal.log.set_meta("last_error", said[:1_000])
         stalled = int(self.journal.log.meta("stalled") or 0)
         self.wake(self.journal.clock.now() + min(10_000, 250 * 2**stalled))
+
+
+def _is_finished(event: RecordedEvent) -> bool:
+    """An effect that came to its end, or a verdict. What was lost to a restart is neither."""
+    if isinstance(event, ModelFailed):
+        return event.error != "lost"
+    if isinstance(event, ToolUnknown):
+        return event.cause != "lost"
+    return isinstance(event, FINISHED)

@@ -18,13 +18,13 @@ class Inbox:
     def create(self, created: RunCreated, fingerprint: str, *, idempotent: bool) -> None:
         """The same request under the same Idempotency-Key finds its run; anything else meets 409."""
         if self.journal.records:
-            self._found(fingerprint, idempotent)
+            self._found(fingerprint, idempotent=idempotent)
             return
         self.driver.wake()
         self.journal.append("note", Draft(key=keys.RUN, event=created))
         self.journal.log.set_meta("fingerprint", fingerprint)
 
-    def _found(self, fingerprint: str, idempotent: bool) -> None:
+    def _found(self, fingerprint: str, *, idempotent: bool) -> None:
         if not idempotent:
             raise Refusal(409, "run_exists", "A run with this run_id exists. Leave run_id out, or take another one.")
         if self.journal.log.meta("fingerprint") != fingerprint:
@@ -65,18 +65,22 @@ class Inbox:
         """The first answer stands. 404 for no such question, 409 for another answer, 410 when it is too late."""
         self._known()
         key, question = self._question(question_id)
-        if given := self.journal.event(f"{key}/answer", QuestionAnswered):
-            if given.answered_by == "person" and given.answer == answer:
+        given = self.journal.event(f"{key}/answer", QuestionAnswered)
+        if given and given.answered_by == "person":
+            if given.answer == answer:
                 return given
-            raise Refusal(409, "already_answered", f"The question was answered by {given.answered_by} already.")
-        if self.journal.ended or self.journal.clock.now() >= question.expires_at:
-            raise Refusal(
-                410, "question_expired", "The question is no longer open: its time is over or the run has ended."
-            )
+            raise Refusal(409, "already_answered", "The question was answered by a person already, in other words.")
+        if given or not self._open(key) or self.journal.clock.now() >= question.expires_at:
+            gone = "The question is no longer open: its time is over, or what it was about has ended."
+            raise Refusal(410, "question_expired", gone)
         self.driver.wake()
         event = QuestionAnswered(question_id=question_id, answer=answer, answered_by="person")
         self.journal.append("input", Draft(key=f"{key}/answer", event=event))
         return event
+
+    def _open(self, question: str) -> bool:
+        call = question.rpartition("/ask/")[0]
+        return not self.journal.ended and f"{call}/result" not in self.journal.records
 
     def _question(self, question_id: str) -> tuple[str, QuestionAsked]:
         for record in self.journal.types.get("question.asked", ()):

@@ -1,82 +1,164 @@
 """Listening to one attempt: deltas go out as they come, the whole is kept for the record."""
 
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from edge_agent.core import keys
 from edge_agent.core.arguments import parse_arguments
+from edge_agent.core.canonical import canonical
+from edge_agent.core.errors import ModelError
 from edge_agent.core.events import FinishReason, StepReasoningDelta, StepTextDelta
 from edge_agent.core.messages import AssistantMessage, JsonObject, OpaquePart, ToolCall
 from edge_agent.core.model import (
     CalledTool,
     Finished,
     Model,
+    ModelEvent,
     ModelRequest,
     Opaque,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
 )
+from edge_agent.core.streamed import Streamed
+from edge_agent.core.tokens import estimate
 from edge_agent.core.usage import Usage
 from edge_agent.loop.walk import Walk
+
+PATIENCE = 2  # an estimate may be above the real count: a stream is stopped at twice its cap
+JUDGED = 400  # characters whose tokens are estimated together
+
+
+class Said:
+    """A text that grows, with its length at hand."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.length = 0
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self.length += len(text)
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
 
 
 @dataclass(slots=True, kw_only=True)
 class Heard:
     """What an attempt has said so far; what is kept of it when it fails in the middle."""
 
-    text: str = ""
-    thought: str = ""
+    text: Said = field(default_factory=Said)
+    thought: Said = field(default_factory=Said)
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     opaque: list[OpaquePart] = field(default_factory=list[OpaquePart])
     usage: Usage | None = None
-    finish_reason: FinishReason = "other"
+    finish_reason: FinishReason | None = None
 
     @property
     def anything(self) -> bool:
-        return bool(self.text or self.thought or self.calls)
+        return bool(self.text.length or self.thought.length or self.calls)
 
     def message(self) -> AssistantMessage:
-        return AssistantMessage(text=self.text, calls=tuple(self.calls), opaque=tuple(self.opaque))
+        return AssistantMessage(text=str(self.text), calls=tuple(self.calls), opaque=tuple(self.opaque))
 
 
-async def listen(walk: Walk, part: str, round_key: str, model: Model, request: ModelRequest, heard: Heard) -> None:
-    """Raises ModelError. Cancelling it closes the provider's connection."""
-    step = keys.step_of(part) or 1
-    async with aclosing(model.stream(request)) as stream:
-        async for event in stream:
-            match event:
-                case TextDelta(text=text):
-                    walk.ports.sink.passing(StepTextDelta(part=part, offset=len(heard.text), delta=text, step=step))
-                    heard.text += text
-                case ReasoningDelta(text=text):
-                    walk.ports.sink.passing(
-                        StepReasoningDelta(part=part, offset=len(heard.thought), delta=text, step=step)
-                    )
-                    heard.thought += text
-                case CalledTool():
-                    heard.calls.append(_call(walk, keys.tool_call(round_key, len(heard.calls)), event))
-                case Opaque(part=opaque):
-                    heard.opaque.append(opaque)
-                case UsageSeen(usage=usage):
-                    heard.usage = usage
-                case Finished(reason=reason):
-                    heard.finish_reason = reason
+class _Meter:
+    """Estimates the tokens of a stream, some hundred characters at a time: a piece alone would be rounded up."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._waiting: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> None:
+        self._waiting.append(text)
+        self._length += len(text)
+        if self._length >= JUDGED:
+            self.tokens += estimate("".join(self._waiting))
+            self._waiting, self._length = [], 0
 
 
-def _call(walk: Walk, key: str, called: CalledTool) -> ToolCall:
-    """The call under our own id, its arguments parsed and sanitized before anything is recorded."""
-    arguments, malformed = parse_arguments(called.arguments)
-    if malformed is None:
-        arguments, malformed = _sanitized(walk, called.name, arguments)
-    return ToolCall(id=keys.call_id(walk.run_id, key), name=called.name, arguments=arguments, malformed=malformed)
+@dataclass(slots=True)
+class Listener:
+    """Takes in one stream. `part` is the key of the attempt, `asked` that of the round."""
+
+    walk: Walk
+    asked: str
+    part: str
+    heard: Heard
+    texts: Streamed = field(init=False)
+    thoughts: Streamed = field(init=False)
+    meter: _Meter = field(default_factory=_Meter)
+
+    def __post_init__(self) -> None:
+        declared, clean = self.walk.ports.declared, self.walk.journal.cleaned_text
+        self.texts, self.thoughts = Streamed(declared, clean), Streamed(declared, clean)
+
+    async def listen(self, model: Model, request: ModelRequest) -> None:
+        """Raises ModelError. Cancelling it closes the provider's connection."""
+        cap = request.max_output_tokens
+        async with aclosing(model.stream(request)) as stream:
+            async for event in stream:
+                self._take(event)
+                if cap is not None and self.meter.tokens > cap * PATIENCE:
+                    self.heard.finish_reason = "length"
+                    break
+        self._say(self.texts.rest())
+        self._think(self.thoughts.rest())
+        if self.heard.finish_reason is None:
+            raise ModelError("truncated", "the answer broke off before its end", retryable=True)
+
+    def _take(self, event: ModelEvent) -> None:
+        heard = self.heard
+        match event:
+            case TextDelta(text=text):
+                self.meter.add(text)
+                self._say(self.texts.feed(text))
+            case ReasoningDelta(text=text):
+                self.meter.add(text)
+                self._think(self.thoughts.feed(text))
+            case CalledTool():
+                heard.calls.append(self._call(keys.tool_call(self.asked, len(heard.calls)), event))
+            case Opaque(part=opaque):
+                heard.opaque.append(opaque)
+            case UsageSeen(usage=usage):
+                heard.usage = usage
+            case Finished(reason=reason):
+                heard.finish_reason = reason
+
+    def _say(self, text: str) -> None:
+        if text:
+            step, offset = keys.step_of(self.part) or 1, self.heard.text.length
+            self.walk.ports.sink.passing(StepTextDelta(part=self.part, offset=offset, delta=text, step=step))
+            self.heard.text.add(text)
+
+    def _think(self, text: str) -> None:
+        if text:
+            step, offset = keys.step_of(self.part) or 1, self.heard.thought.length
+            self.walk.ports.sink.passing(StepReasoningDelta(part=self.part, offset=offset, delta=text, step=step))
+            self.heard.thought.add(text)
+
+    def _call(self, key: str, called: CalledTool) -> ToolCall:
+        """The call under our own id, its arguments parsed and sanitized before anything is recorded."""
+        arguments, malformed = parse_arguments(called.arguments)
+        if sanitize := self.walk.ports.agent.hooks.sanitize_input:
+            arguments, malformed = _sanitized(sanitize, called.name, arguments, malformed)
+        call_id = keys.call_id(self.walk.run_id, key)
+        return ToolCall(id=call_id, name=called.name, arguments=arguments, malformed=malformed)
 
 
-def _sanitized(walk: Walk, tool: str, arguments: JsonObject) -> tuple[JsonObject, str | None]:
-    sanitize = walk.ports.agent.hooks.sanitize_input
-    if sanitize is None:
-        return arguments, None
+def _sanitized(
+    sanitize: Callable[[str, JsonObject], JsonObject], tool: str, arguments: JsonObject, malformed: str | None
+) -> tuple[JsonObject, str | None]:
+    """What the sanitizer makes of them, where that is a JSON object. It fails no run: the call is invalid then."""
+    if malformed is not None:
+        return {}, "(left out: only a JSON object can be sanitized)"
     try:
-        return sanitize(tool, arguments), None
-    except Exception:
-        return {}, "(left out: the input sanitizer failed on them)"
+        clean = sanitize(tool, arguments)
+        if canonical(clean)[:1] == "{":
+            return clean, None
+    except Exception:  # noqa: BLE001, S110 - what it says might hold what it was to hide
+        pass
+    return {}, "(left out: the input sanitizer failed on them)"

@@ -1,13 +1,18 @@
 """What a tool gave back, as a record: sanitized, capped for the model, whole in a file where it is long."""
 
-from dataclasses import dataclass
+import contextlib
+import itertools
+import re
+from collections.abc import Container
+from dataclasses import dataclass, replace
+from typing import cast
 
 from edge_agent.core.canonical import canonical
 from edge_agent.core.events import FileRef, ToolCalled, ToolResult
 from edge_agent.core.long_strings import LONG
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import StoredFile
-from edge_agent.core.tooling import ToolOutput
+from edge_agent.core.tooling import ToolFile, ToolOutput
 from edge_agent.loop import prompts
 from edge_agent.loop.walk import Walk
 
@@ -30,41 +35,80 @@ class Outcome:
 
 
 def outcome(walk: Walk, intent: ToolCalled, output: ToolOutput, duration_ms: int) -> Outcome:
-    text, ok = _sanitized(
-        walk, intent.name, output.text or (canonical(output.structured) if output.structured else ""), output.ok
-    )
-    files = [
-        StoredFile(name=f"{intent.call_id}-{file.name}", media_type=file.media_type, content=file.content)
-        for file in output.files
-    ]
-    if len(text) > LONG:
-        whole = text.encode("utf-8", "surrogatepass")
-        files.append(StoredFile(name=f"{intent.call_id}.txt", media_type="text/plain; charset=utf-8", content=whole))
-        text = model_view(text)
+    """Never raises for what a tool gave back: the call has happened, so it gets its result."""
+    structured = _structured(output)
+    text, clean = sanitized(walk, intent.name, _text(output, structured))
+    unseen = walk.ports.agent.hooks.sanitize_output is None
     result = ToolResult(
         call_id=intent.call_id,
         name=intent.name,
-        ok=ok,
+        ok=output.ok and clean,
         output=text,
-        structured=_small(output.structured) if ok and walk.ports.agent.hooks.sanitize_output is None else None,
-        model_chars=len(model_view(text)),
-        files=tuple(FileRef(name=file.name, media_type=file.media_type, bytes=len(file.content)) for file in files),
+        structured=structured if output.ok and unseen else None,
+        model_chars=0,
         duration_ms=duration_ms,
         step=intent.step,
         round=intent.round,
     )
-    return Outcome(result, tuple(files))
+    return _kept(walk, result, output.files if clean else ())
 
 
-def _sanitized(walk: Walk, tool: str, text: str, ok: bool) -> tuple[str, bool]:
+def _kept(walk: Walk, result: ToolResult, given: tuple[ToolFile, ...]) -> Outcome:
+    """Long text is shortened to what the model sees, and is whole in a file; so is a long structured value."""
+    result = walk.journal.cleaned(result)  # before any of it goes into a file
+    taken: dict[str, StoredFile] = {}
+    for file in given:
+        name = _file_name(f"{result.call_id}-{file.name}", taken)
+        taken[name] = StoredFile(name=name, media_type=file.media_type, content=_cleaned(walk, file))
+    text, structured = result.output, result.structured
+    if len(text) > LONG:
+        name = f"{result.call_id}.txt"
+        taken[name] = StoredFile(name=name, media_type="text/plain; charset=utf-8", content=text.encode())
+        text = model_view(text)
+    if structured is not None and len(whole := canonical(structured)) > LONG:
+        name = f"{result.call_id}.json"
+        taken[name] = StoredFile(name=name, media_type="application/json", content=whole.encode())
+        structured = None
+    references = tuple(FileRef(name=f.name, media_type=f.media_type, bytes=len(f.content)) for f in taken.values())
+    shown = replace(result, output=text, structured=structured, model_chars=len(model_view(text)), files=references)
+    return Outcome(shown, tuple(taken.values()))
+
+
+def _structured(output: ToolOutput) -> JsonObject | None:
+    """What JSON cannot say is left out: the text says it."""
+    try:
+        return output.structured if canonical(output.structured)[:1] == "{" else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _text(output: ToolOutput, structured: JsonObject | None) -> str:
+    return str(output.text) or (canonical(structured) if structured is not None else "")
+
+
+def sanitized(walk: Walk, tool: str, text: str) -> tuple[str, bool]:
+    """The text after the output sanitizer; a placeholder and False where that failed."""
     sanitize = walk.ports.agent.hooks.sanitize_output
     if sanitize is None:
-        return text, ok
+        return text, True
+    with contextlib.suppress(Exception):  # what it says might hold what it was to hide
+        clean = cast(object, sanitize(tool, text))
+        if isinstance(clean, str):
+            return clean, True
+    return "(left out: the output sanitizer failed on it)", False
+
+
+def _cleaned(walk: Walk, file: ToolFile) -> bytes:
+    """A file that is text is masked like an event."""
     try:
-        return sanitize(tool, text), ok
-    except Exception:
-        return "(left out: the output sanitizer failed on it)", False
+        text = file.content.decode()
+    except UnicodeDecodeError:
+        return file.content
+    return walk.journal.cleaned_text(text).encode()
 
 
-def _small(structured: JsonObject | None) -> JsonObject | None:
-    return structured if structured is not None and len(canonical(structured)) <= LONG else None
+def _file_name(wanted: str, taken: Container[str]) -> str:
+    """Of letters, digits, point, line and underscore, and not the name of another file of the call."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", wanted)[:100]
+    others = (f"{number}-{name}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], others) if free not in taken)

@@ -1,11 +1,13 @@
 """One walk through a run: what is on record is returned, what is not is decided, done and recorded, once.
 
-The laws of the log live here. A verdict is a record. A miss is a frontier only when every record made by the loop was walked;
-else the code has drifted and nothing is done. Effects are tasks of their own, so that a cancel ends them and never the loop.
+The laws of the log live here. A verdict is a record. A miss is a frontier only when every record made by the loop was
+walked; else the code has drifted and nothing is done. Effects are tasks of their own, so that a cancel ends them and
+never the loop.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,7 +17,7 @@ from edge_agent.core.events import RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.model import Model
-from edge_agent.core.ports import Clock, Record, Sink, StoredFile
+from edge_agent.core.ports import Clock, Sink, StoredFile
 from edge_agent.core.signals import Cancelled, Suspend, Yield
 from edge_agent.core.tooling import Tools
 
@@ -28,14 +30,19 @@ class Cut(Exception):
     """An effect was stopped half-way by a cancel: its outcome is unknown."""
 
 
+class Stray(Exception):
+    """An effect ended as if cancelled, and nobody had cancelled it: something it waited for was."""
+
+
 class Effects:
     """What leaves the object right now, by the key it was begun for."""
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Task[Any], str] = {}
+        self._cut: set[asyncio.Task[Any]] = set()
 
     async def run(self, key: str, work: Coroutine[Any, Any, T]) -> T:
-        """Raises Cut when it was cancelled through `cut`."""
+        """Raises Cut when it was cancelled through `cut`, and Stray when it was cancelled by nobody."""
         task = asyncio.ensure_future(work)
         self._running[task] = key
         try:
@@ -44,18 +51,24 @@ class Effects:
             current = asyncio.current_task()
             if current is not None and current.cancelling():  # the whole slice is ended from outside (in-process runs)
                 raise
-            raise Cut(key) from None
+            if task in self._cut:
+                raise Cut(key) from None
+            raise Stray("something it waited for was cancelled") from None
         finally:
-            del self._running[task]
+            self._running.pop(task)
+            self._cut.discard(task)
 
     def cut(self) -> None:
-        for task in self._running:
-            task.cancel()
+        self._cut.update(task for task in self._running if task.cancel())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What a walk works with. `model` raises ConfigError for a name that cannot be resolved."""
+    """What a walk works with. `model` raises ConfigError for a name that cannot be resolved.
+
+    secrets: what tools may ask for, by name. declared: every value that no event may hold; the journal masks records,
+    and the stream of a model's text is held back where one may be beginning.
+    """
 
     clock: Clock
     sink: Sink
@@ -64,6 +77,7 @@ class Ports:
     tools: Tools
     effects: Effects = field(default_factory=Effects)
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    declared: Sequence[str] = field(default=(), repr=False)
     context_window: int = 128_000
     max_retries: int = 2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -101,8 +115,15 @@ class Walk:
             raise Drift(f"{key} holds {record.type}, which this code does not expect there")
         return record.event
 
+    def kept(self, key: str, *kinds: type[E]) -> E:
+        """What is recorded under `key`, as it was kept: without secrets. KeyError where nothing is."""
+        event = self.seen(key, *kinds)
+        if event is None:
+            raise KeyError(key)
+        return event
+
     def pass_over(self, scope: str) -> None:
-        """The records under `scope` are read together and need not be asked for one by one."""
+        """The records under `scope` have come to their end and need not be asked for one by one."""
         for key in self.journal.under.get(scope, ()):
             self._unwalked.pop(key, None)
 
@@ -111,7 +132,8 @@ class Walk:
 
     # -- the frontier
     def frontier(self, key: str) -> None:
-        """Nothing may be recorded or done while recorded work is left that this walk did not ask for (siblings in flight excepted)."""
+        """Nothing may be recorded or done while recorded work is left that this walk did not ask for; siblings in flight
+        are excepted."""
         if not self._unwalked:
             return
         mine = self._branch(key)
@@ -151,7 +173,8 @@ class Walk:
         return await self.ports.effects.run(key, work)
 
     async def take_in_tools(self, key: str, *, again: bool) -> tuple[str, ...]:
-        """Connects to the tools' servers; a walk through recorded rounds never does. `again`: also when this walk did it before.
+        """Connects to the tools' servers; a walk through recorded rounds never does. `again`: also when this walk did
+        so before.
 
         Returns a sentence for each server that could not be reached."""
         if self._tools_taken_in and not again:
@@ -162,11 +185,21 @@ class Walk:
         except Cut:
             raise Cancelled from None
 
-    def in_this_life(self, record: Record) -> bool:
-        return record.life == self.journal.life
+    def in_this_life(self, key: str) -> bool:
+        """Failures and forbidden outcomes of earlier lives end nothing any more: the run was resumed after them."""
+        return self.journal.records[key].life == self.journal.life
 
     # -- side by side
-    async def side_by_side(self, branches: Sequence[str], work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    @contextlib.contextmanager
+    def branches(self, keys_: Sequence[str]) -> Generator[None]:
+        """While these are open, what lies under one of them is no frontier's business in the others."""
+        self._branches.update(keys_)
+        try:
+            yield
+        finally:
+            self._branches.difference_update(keys_)
+
+    async def side_by_side(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Siblings always finish, and their records are made, before one of them may let go of the run.
 
         An error wins over a yield, a yield over the union of the waits."""
@@ -175,9 +208,7 @@ class Walk:
             async with self._slots:
                 return await job
 
-        self._branches.update(branches)
         results = await asyncio.gather(*(one(job) for job in work), return_exceptions=True)
-        self._branches.difference_update(branches)
         raised = [result for result in results if isinstance(result, BaseException)]
         for error in raised:
             if not isinstance(error, Suspend | Yield):

@@ -6,20 +6,26 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from edge_agent.core.events import RecordedEvent
-from edge_agent.core.long_strings import cut, restore
+from edge_agent.core.long_strings import LONG, cut, restore
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record, StoredFile
 from edge_agent.core.usage import Amount
 from edge_agent.storage.sql import Sql, Value
 
 ROW_LIMIT = 2_000_000  # bytes in one row or value on the platform; local workerd does not enforce it
+ROOM = 10_000  # bytes for the other columns
 CHUNK = 1_000_000  # bytes of a file in one row
 
+SHORT = 2_000  # characters; strings longer than this leave a record that would not fit its row otherwise
+
 TABLES = (
-    """create table if not exists log(seq integer primary key, key text not null unique, type text not null, batch integer not null,
-    life integer not null, by text not null, at integer not null, agent text not null, money text not null, data text not null, cut text not null)""",
+    """create table if not exists log(
+        seq integer primary key, key text not null unique, type text not null, batch integer not null,
+        life integer not null, by text not null, at integer not null, agent text not null,
+        money text not null, data text not null, cut text not null)""",
     "create table if not exists file(name text primary key, media_type text not null)",
-    "create table if not exists file_chunk(name text not null, number integer not null, content blob not null, primary key(name, number))",
+    """create table if not exists file_chunk(
+        name text not null, number integer not null, content blob not null, primary key(name, number))""",
     "create table if not exists meta(name text primary key, value text not null)",
 )
 
@@ -51,14 +57,23 @@ class SqlLog:
     def load(self) -> list[Record]:
         if not self.exists():
             return []
-        rows = self._sql.run(
-            "select seq, key, type, batch, life, by, at, agent, money, data, cut from log order by seq"
-        )
+        columns = "seq, key, type, batch, life, by, at, agent, money, data, cut"
+        rows = self._sql.run(f"select {columns} from log order by seq")  # noqa: S608 - our own names
         return [self._record(cast(tuple[Any, ...], row)) for row in rows]
 
     def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:
         rows = [self._row(record) for record in records]
-        self._sql.transaction(lambda: self._write(rows, files))
+        try:
+            self._sql.transaction(lambda: self._write(rows, files))
+        except Exception as error:
+            if taken := self._taken(records):
+                raise ValueError(f"{taken} is on record already") from error
+            raise
+
+    def _taken(self, records: Sequence[Record]) -> str | None:
+        """The first of the keys or seqs that is on record already; each database says so in its own way."""
+        asked = "select 1 from log where key = ? or seq = ?"
+        return next((r.key for r in records if self.exists() and self._sql.run(asked, r.key, r.seq)), None)
 
     async def durable(self) -> None:
         await self._sql.durable()
@@ -107,13 +122,16 @@ class SqlLog:
             self._sql.run("insert into file_chunk(name, number, content) values(?, ?, ?)", file.name, number, content)
 
     def _row(self, record: Record) -> _Row:
-        data, references, whole = cut(self._codec.encode(record.event))
-        money, text, where = _json(self._codec.encode_money(record.money)), _json(data), _json(references)
-        size = sum(len(part.encode("utf-8", "surrogatepass")) for part in (money, text, where, record.key))
-        if size > ROW_LIMIT:
-            raise ValueError(f"the record {record.key} ({record.type}) has {size} bytes; a row may have {ROW_LIMIT}")
-        head = (record.seq, record.key, record.type, record.batch, record.life, record.by, record.at, record.agent)
-        return _Row((*head, money, text, where), whole)
+        encoded, money = self._codec.encode(record.event), _json(self._codec.encode_money(record.money))
+        size = 0
+        for long in (LONG, SHORT):
+            data, references, whole = cut(encoded, long)
+            text, where = _json(data), _json(references)
+            size = sum(len(part.encode()) for part in (money, text, where, record.key)) + ROOM
+            if size <= ROW_LIMIT:
+                head = (record.seq, record.key, record.type, record.batch, record.life, record.by, record.at)
+                return _Row((*head, record.agent, money, text, where), whole)
+        raise ValueError(f"the record {record.key} ({record.type}) has {size} bytes; a row may have {ROW_LIMIT}")
 
     def _record(self, row: tuple[Any, ...]) -> Record:
         seq, key, kind, batch, life, by, at, agent, money, text, where = row

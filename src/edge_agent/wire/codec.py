@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
@@ -12,6 +12,7 @@ from edge_agent.core.events import PassingEvent, RecordedEvent
 from edge_agent.core.long_strings import cut
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record
+from edge_agent.core.strings import in_event
 from edge_agent.core.usage import Amount
 
 _CLASSES = {
@@ -86,18 +87,5 @@ def passing_json(event: PassingEvent, run_id: str, at: int, agent: str) -> str:
 
 
 def masked(event: RecordedEvent, mask: Callable[[str], str]) -> RecordedEvent:
-    """The event with `mask` applied to every string in it, also to the names of fields inside."""
-    data = encode(event)
-    clean = _map_strings(data, mask)
-    return event if clean == data else decode(event.type, clean)
-
-
-def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {change(name): _map_strings(item, change) for name, item in items}
-    if isinstance(value, list):
-        return [_map_strings(item, change) for item in cast("list[Any]", value)]
-    return value
+    """The event with `mask` applied to its free text; names, ids and the words of our own vocabulary stay."""
+    return in_event(event, mask)
