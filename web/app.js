@@ -43,7 +43,7 @@ async function start() {
 }
 
 function refuse(problem) {
-  show($("refused"), problem.detail);
+  show($("refused"), problem.code === "token_required" ? "The server asks for a token." : problem.detail);
   if (problem.status !== 401) return;
   sessionStorage.removeItem("token");
   $("token").value = "";
@@ -60,7 +60,7 @@ function open(id) {
   current?.stop();
   const path = `/v1/runs/${id}`;
   const timeline = new Timeline({
-    list: $("timeline"), status: $("status"), about: $("about"), usage: $("usage"),
+    list: $("timeline"), log: $("log"), status: $("status"), about: $("about"), usage: $("usage"),
     answer: (question, text) => command(`${path}/answers/${encodeURIComponent(question)}`, { answer: text }),
     changed: () => { $("cancel").hidden = timeline.ended; },
   });

@@ -1,9 +1,10 @@
 // What a run's events look like. Text is put together by part and offset, so that nothing stands twice after a reconnect.
 
 const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval" };
+const STOPPED = new Set(["cancelled", "run-ended"]);
 
 export class Timeline {
-  /** @param {{list: Element, status: Element, about: Element, usage: Element, answer: Function, changed: Function}} page */
+  /** @param {{list: Element, log: Element, status: Element, about: Element, usage: Element, answer: Function, changed: Function}} page */
   constructor(page) {
     this.page = page;
     this.parts = new Map();
@@ -18,7 +19,7 @@ export class Timeline {
   take(event) {
     const stick = window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
     this[HANDLERS[event.type]]?.(event);
-    this.page.list.setAttribute("aria-busy", String(!this.ended));
+    this.page.log.setAttribute("aria-busy", String(!this.ended));
     this.page.changed();
     if (stick) window.scrollTo({ top: document.body.scrollHeight });
   }
@@ -26,7 +27,7 @@ export class Timeline {
   /** The run cannot be followed any more. */
   lost(reason) {
     this.say(reason, "bad");
-    this.page.list.setAttribute("aria-busy", "false");
+    this.page.log.setAttribute("aria-busy", "false");
   }
 
   say(text, kind = "") {
@@ -129,11 +130,13 @@ export class Timeline {
   }
 
   modelFailed(event) {
+    if (STOPPED.has(event.error)) return;
     this.retry({ part: event.key.replace(/\/end$/, "") });
     this.note(`The model call failed (${event.error}): ${event.message}`);
   }
 
   retry(event) {
+    if (STOPPED.has(event.error)) return; // what was said until then stays
     this.parts.get(event.part)?.item.remove();
     this.parts.delete(event.part);
   }

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -47,9 +48,10 @@ def create_app(deps: Deps) -> FastAPI:
     async def openapi() -> JSONResponse:
         return JSONResponse(described(app))
 
-    app.include_router(run_routes(deps))
-    app.include_router(stream_routes())
-    app.include_router(offer_routes(deps))
+    app.state.templates = ["/openapi.json", "/docs"]
+    for router in (run_routes(deps), stream_routes(), offer_routes(deps)):
+        app.include_router(router)
+        app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]
     return app
 
 
@@ -61,7 +63,6 @@ async def _to_the_gate(request: Request, error: Exception) -> Response:
 
 
 def _no_such_route(request: Request) -> Refusal:
-    templates = [*request.app.openapi()["paths"], "/openapi.json", "/docs"]
-    near = nearby(request.url.path, templates)
+    near = nearby(request.url.path, request.app.state.templates)
     hint = f" Near it: {', '.join(near)}." if near else " GET /openapi.json lists all there are."
     return Refusal(404, "unknown_route", f"There is nothing at {request.url.path[:200]}.{hint}", nearby=near)

@@ -60,7 +60,7 @@ def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
         headers["retry-after"] = str(more["retry_after"])
     if "allow" in more:
         headers["allow"] = ", ".join(more["allow"])
-    body = json.dumps({**content, **more}, ensure_ascii=False, default=str).encode()
+    body = json.dumps({**content, **more}, ensure_ascii=False, default=str).encode("utf-8", "replace")
     return Answer(status=status, body=body, headers=headers)
 
 
