@@ -2,7 +2,8 @@
 and closed at the end of each slice of work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +18,7 @@ from edge_agent.tools.mcp_import import (
     NO_ANSWER,
     ClientSession,
     MCPError,
+    listen,
     negotiate_auto,
     streamable_http_client,
     types,
@@ -53,6 +55,10 @@ class McpConnection:
         self._current: _Session | None = None
         self._sessions: set[_Session] = set()
         self._speaks_older = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._current is not None and self._current.usable
 
     async def listed(self) -> tuple[types.Tool, ...]:
         """The server's tools, all pages, asked for once per session and when the server says that they have changed.
@@ -202,7 +208,8 @@ class _Session:
                 await (session.initialize() if self._skip_probe else negotiate_auto(session))
                 self._session = session
                 self._opened.set()
-                await self._stop.wait()
+                async with self._listening(session):
+                    await self._stop.wait()
         except Exception as error:  # noqa: BLE001 - whoever waits for the session is told
             self._failure = error
         finally:
@@ -212,6 +219,29 @@ class _Session:
     async def _heard(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._tools, self._changes = None, self._changes + 1
+
+    @asynccontextmanager
+    async def _listening(self, session: ClientSession) -> AsyncGenerator[None]:
+        """Newer servers announce a changed list only to those who ask; older ones do by the session's own stream."""
+        capabilities = session.server_capabilities
+        announces = capabilities is not None and capabilities.tools is not None and capabilities.tools.list_changed
+        if not (announces and session.discover_result is not None):
+            yield
+            return
+
+        async def listens() -> None:
+            # What it hears arrives at _heard as well. A server that will not tell costs nothing but the news.
+            with suppress(MCPError, RuntimeError):
+                async with listen(session, tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        pass
+
+        task = asyncio.create_task(listens())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     async def listed(self) -> tuple[types.Tool, ...]:
         async with self._listing:

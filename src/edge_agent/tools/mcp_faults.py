@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from edge_agent.core.errors import ToolError
 from edge_agent.tools.mcp_http import Exchange, TooLarge
+from edge_agent.tools.mcp_import import MCPError, types
 from edge_agent.tools.mcp_server import McpServer
 
 _BY_STATUS = {
@@ -18,6 +19,7 @@ _BY_STATUS = {
     405: ("speaks no MCP at this path (HTTP 405)", "Check the path of its url, often /mcp."),
     429: ("turned us away for asking too often (HTTP 429)", "Ask less often."),
 }
+_MAX_SAID = 300
 _RUNNING = "Check that it runs and that its url is right."
 
 
@@ -42,15 +44,20 @@ def cause_of(error: Exception, exchange: Exchange, server: McpServer) -> tuple[s
         return _BY_STATUS[exchange.status]
     if codes.is_error(exchange.status):
         return f"failed (HTTP {exchange.status})", "Look at its log."
-    for inner in _all(error):
-        if isinstance(inner, httpx2.TransportError):
-            return _on_the_wire(inner, server)
-    first = next(_all(error))
+    inner = tuple(_all(error))
+    on_the_wire = next((one for one in inner if isinstance(one, httpx2.TransportError)), None)
+    return _said(inner[0]) if on_the_wire is None else _on_the_wire(on_the_wire, server)
+
+
+def _said(first: BaseException) -> tuple[str, str]:
     if isinstance(first, ValidationError):
         fault = first.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in fault["loc"])
         return f"answered with something that is not MCP ({where}: {fault['msg']})", "Look at the server."
-    return f"could not be talked to: {str(first) or type(first).__name__}", _RUNNING
+    if isinstance(first, MCPError) and first.code == types.PARSE_ERROR:
+        return "answered with something that is not MCP", "Look at the server."
+    said = (str(first) or type(first).__name__).splitlines()[0]
+    return f"could not be talked to: {said[:_MAX_SAID]}", _RUNNING
 
 
 def _on_the_wire(error: httpx2.TransportError, server: McpServer) -> tuple[str, str]:

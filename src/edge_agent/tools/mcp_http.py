@@ -94,7 +94,7 @@ class SessionTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         exchange = EXCHANGE.get()
-        if request.method == "DELETE" or (request.method == "POST" and not _is_request(request)):
+        if request.method == "DELETE" or (request.method == "POST" and not await _is_request(request)):
             return await self._notified(request)
         if exchange is None or not (request.method == "POST" or "last-event-id" in request.headers):
             return _passed_on(await self._sent(request))
@@ -179,7 +179,7 @@ def _failed(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(503, headers={"content-type": "application/json"}, content=_FAILED)
 
 
-def _is_request(request: httpx2.Request) -> bool:
+async def _is_request(request: httpx2.Request) -> bool:
     """Whether someone waits for an answer; notifications and answers to the server have no id or no method."""
-    message = json.loads(request.content)
+    message = json.loads(await request.aread())  # read: one that follows a redirect has only a stream
     return isinstance(message, dict) and "id" in message and "method" in message

@@ -35,6 +35,7 @@ import mcp_types as types  # noqa: E402 - after the bare packages
 from mcp.client._probe import negotiate_auto  # noqa: E402
 from mcp.client.session import ClientSession  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+from mcp.client.subscriptions import listen  # noqa: E402
 from mcp.shared.exceptions import MCPError  # noqa: E402
 
 # It logs each failed request with a traceback; what matters of that is in our own sentences.
@@ -43,4 +44,4 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 # What the SDK says where a server's HTTP error held no JSON-RPC answer: nothing else tells the two apart.
 NO_ANSWER = "Server returned an error response"
 
-__all__ = ["NO_ANSWER", "ClientSession", "MCPError", "negotiate_auto", "streamable_http_client", "types"]
+__all__ = ["NO_ANSWER", "ClientSession", "MCPError", "listen", "negotiate_auto", "streamable_http_client", "types"]

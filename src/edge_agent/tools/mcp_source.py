@@ -53,8 +53,9 @@ class McpSource:
             async with asyncio.timeout(self._server.connect_timeout):
                 listed = await self._connection.listed()
         except TimeoutError:
-            seconds = f"{self._server.connect_timeout:g} s"
-            return self._failed(f"did not list its tools within {seconds}. Look at it, or raise connect_timeout.")
+            late = "list its tools" if self._connection.is_open else "answer"
+            within = f"within {self._server.connect_timeout:g} s"
+            return self._failed(f"did not {late} {within}. Look at it, or raise connect_timeout.")
         except Unreachable as error:
             self._listed = self._tools = ()
             return (f"{error} Its tools are left out.",)
