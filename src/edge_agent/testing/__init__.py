@@ -1,0 +1,32 @@
+"""What tests of agents need: models that say what a script says, logs in memory, virtual time, kills, and followers.
+
+Nothing here knows a test framework. Most tests need no more than a ScriptedModel:
+
+    model = ScriptedModel(answers=[Answer(calls=(("forecast", {"city": "Rome"}),)), "Sunny."])
+    state = await Agent(name="weather", model=model, tools=[forecast]).run("How is Rome?")
+    assert state.text == "Sunny."
+    model.assert_done()
+"""
+
+from edge_agent.models.scripted import Answer, ScriptedModel
+from edge_agent.testing.faults import Faults, FaultyLog, Kill, Killed
+from edge_agent.testing.follower import Follower
+from edge_agent.testing.memory import in_memory_log
+from edge_agent.testing.simulated import SimulatedObject
+from edge_agent.testing.soundness import assert_sound
+from edge_agent.testing.virtual_time import VirtualClock, in_virtual_time
+
+__all__ = [
+    "Answer",
+    "Faults",
+    "FaultyLog",
+    "Follower",
+    "Kill",
+    "Killed",
+    "ScriptedModel",
+    "SimulatedObject",
+    "VirtualClock",
+    "assert_sound",
+    "in_memory_log",
+    "in_virtual_time",
+]
