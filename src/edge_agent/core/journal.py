@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 from edge_agent.core import keys
@@ -116,14 +117,21 @@ class Journal:
         return self.cleaned(Fault(kind="storage", message=text, action="continued")).message
 
     # -- the one way in
-    def append(self, by: By, *drafts: Draft, files: Sequence[StoredFile] = (), new_life: bool = False) -> Record:
+    def append(
+        self,
+        by: By,
+        *drafts: Draft,
+        files: Sequence[StoredFile] = (),
+        meta: Mapping[str, str] = MappingProxyType({}),
+        new_life: bool = False,
+    ) -> Record:
         """Synchronous and atomic: store, index, tell. Returns the last record.
 
         Raises Closed when the run has ended (unless this begins a new life)."""
         if self.ended and not new_life:
             raise Closed(f"the run has ended with {self.ended.type}")
         made = self._made(by, drafts, self.life + new_life)
-        self.log.append(made, files)
+        self.log.append(made, files, meta)
         for record in made:
             self._index(record)
         self.sink.recorded(made)

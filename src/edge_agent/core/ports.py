@@ -1,7 +1,8 @@
 """What the core needs from outside, one page. `Model` stands in model.py, `Tool` and `Tools` in tooling.py."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from edge_agent.core.events import PassingEvent, RecordedEvent
@@ -51,9 +52,15 @@ class Log(Protocol):
         """Every record in order, by one select. Empty before the first append."""
         ...
 
-    def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:
-        """All or nothing, synchronous. Raises ValueError for a record that exceeds the row limit, and for a seq or key
-        that is taken."""
+    def append(
+        self,
+        records: Sequence[Record],
+        files: Sequence[StoredFile] = (),
+        meta: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """All or nothing, synchronous; `meta` is set in the same transaction.
+
+        Raises ValueError for a record that exceeds the row limit, and for a seq or key that is taken."""
         ...
 
     async def durable(self) -> None:
@@ -63,10 +70,13 @@ class Log(Protocol):
     def file(self, name: str) -> StoredFile | None: ...
 
     def meta(self, name: str) -> str | None:
-        """A word beside the log (restarts, fingerprint of the request): no record, not exported."""
+        """A word beside the log (restarts, fingerprint of the request): no record, not exported. None before the first
+        append."""
         ...
 
-    def set_meta(self, name: str, value: str) -> None: ...
+    def set_meta(self, name: str, value: str) -> None:
+        """Not before the first append."""
+        ...
 
 
 class Sink(Protocol):

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
             await walk.take_in_tools(round_.key, again=False)
             walk.ready()
             _turn_down(walk, round_)
-        work = [_call(walk, key, call, round_) for key, call in zip(round_.keys, round_.calls, strict=True)]
+        calls = zip(round_.keys, round_.calls, strict=True)
+        work = [functools.partial(_call, walk, key, call, round_) for key, call in calls]
         ended = await walk.side_by_side(work)
     return [_told(call, end) for call, end in zip(round_.calls, ended, strict=True)]
 

@@ -21,8 +21,7 @@ class Inbox:
             self._found(fingerprint, idempotent=idempotent)
             return
         self.driver.wake()
-        self.journal.append("note", Draft(key=keys.RUN, event=created))
-        self.journal.log.set_meta("fingerprint", fingerprint)
+        self.journal.append("note", Draft(key=keys.RUN, event=created), meta={"fingerprint": fingerprint})
 
     def _found(self, fingerprint: str, *, idempotent: bool) -> None:
         if not idempotent:
@@ -55,11 +54,8 @@ class Inbox:
         if ended.type == "run.completed":
             raise Refusal(409, "run_completed", "The run is completed. Start a new run to go on from it.")
         self.driver.wake()
-        for counter in ("stalled", "restarts"):
-            self.journal.log.set_meta(counter, "0")
-        self.journal.log.set_meta("slice", "closed")
         resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason="request"))
-        self.journal.append("note", resumed, new_life=True)
+        self.journal.append("note", resumed, meta={"stalled": "0", "restarts": "0", "slice": "closed"}, new_life=True)
 
     def answer(self, question_id: str, answer: str) -> QuestionAnswered:
         """The first answer stands. 404 for no such question, 409 for another answer, 410 when it is too late."""

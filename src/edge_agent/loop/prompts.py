@@ -13,7 +13,7 @@ def system(instructions: str) -> str:
 
 
 def unknown_outcome(tool: str, cause: str) -> str:
-    told = {"lost": "the system restarted while it ran", "timed-out": "it did not answer in time"}.get(cause, cause)
+    told = {"lost": "its answer was lost", "timed-out": "it did not answer in time"}.get(cause, cause)
     return f"{tool}: the outcome is unknown ({told}). It may have happened. Check before you call it again."
 
 

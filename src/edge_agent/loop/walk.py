@@ -132,8 +132,8 @@ class Walk:
 
     # -- the frontier
     def frontier(self, key: str) -> None:
-        """Nothing may be recorded or done while recorded work is left that this walk did not ask for; siblings in flight
-        are excepted."""
+        """Nothing may be recorded or done while recorded work is left that this walk did not ask for; siblings in
+        flight are excepted."""
         if not self._unwalked:
             return
         mine = self._branch(key)
@@ -199,14 +199,14 @@ class Walk:
         finally:
             self._branches.difference_update(keys_)
 
-    async def side_by_side(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    async def side_by_side(self, work: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         """Siblings always finish, and their records are made, before one of them may let go of the run.
 
         An error wins over a yield, a yield over the union of the waits."""
 
-        async def one(job: Coroutine[Any, Any, T]) -> T:
+        async def one(job: Callable[[], Awaitable[T]]) -> T:
             async with self._slots:
-                return await job
+                return await job()
 
         results = await asyncio.gather(*(one(job) for job in work), return_exceptions=True)
         raised = [result for result in results if isinstance(result, BaseException)]

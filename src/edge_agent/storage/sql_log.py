@@ -1,8 +1,9 @@
 """The log of one run in SQL tables."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from edge_agent.core.events import RecordedEvent
@@ -61,10 +62,15 @@ class SqlLog:
         rows = self._sql.run(f"select {columns} from log order by seq")  # noqa: S608 - our own names
         return [self._record(cast(tuple[Any, ...], row)) for row in rows]
 
-    def append(self, records: Sequence[Record], files: Sequence[StoredFile] = ()) -> None:
+    def append(
+        self,
+        records: Sequence[Record],
+        files: Sequence[StoredFile] = (),
+        meta: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         rows = [self._row(record) for record in records]
         try:
-            self._sql.transaction(lambda: self._write(rows, files))
+            self._sql.transaction(lambda: self._write(rows, files, meta))
         except Exception as error:
             if taken := self._taken(records):
                 raise ValueError(f"{taken} is on record already") from error
@@ -102,10 +108,12 @@ class SqlLog:
         self._sql.run("insert or replace into meta(name, value) values(?, ?)", name, value)
 
     # -- rows
-    def _write(self, rows: Sequence[_Row], files: Sequence[StoredFile]) -> None:
+    def _write(self, rows: Sequence[_Row], files: Sequence[StoredFile], meta: Mapping[str, str]) -> None:
         if not self.exists():
             for table in TABLES:
                 self._sql.run(table)
+        for name, value in meta.items():
+            self.set_meta(name, value)
         for file in files:
             self._write_file(file)
         for row in rows:
