@@ -19,6 +19,7 @@ class Desk:
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
         self.progress: list[tuple[float, float | None, str | None]] = []
+        self.heard = asyncio.Event()
 
     async def server(self, **options: Any) -> McpTestServer:
         return await self._stack.enter_async_context(mcp_server(**options))
@@ -37,6 +38,7 @@ class Desk:
     def context(self, key: str = "key-1") -> ToolContext:
         def report(done: float, total: float | None, message: str | None) -> None:
             self.progress.append((done, total, message))
+            self.heard.set()
 
         return ToolContext(run_id="r1", call_id="abc123def", step=1, idempotency_key=key, report=report)
 

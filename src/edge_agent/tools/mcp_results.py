@@ -68,7 +68,7 @@ def _block(block: types.ContentBlock, tool: str, files: list[ToolFile]) -> str:
 
 def _file(data: str, media_type: str, stem: str, kind: str, files: list[ToolFile]) -> str:
     try:
-        content = base64.b64decode(data)
+        content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         return f"[{kind} that could not be decoded, {media_type}]"
     name = _free(re.sub("[^a-zA-Z0-9._-]", "_", stem), media_type, {file.name for file in files})
