@@ -71,7 +71,8 @@ class Api:
 
     def socket(self, run_id: str, after: int = 0) -> ClientConnection:
         address = f"{self.url.replace('http', 'ws', 1)}/v1/runs/{run_id}/ws?after={after}"
-        return connect(address, compression=None, max_size=None, open_timeout=PATIENCE)
+        # workerd keeps the TCP connection of a hibernatable socket open after the close handshake that it began itself.
+        return connect(address, compression=None, max_size=None, open_timeout=PATIENCE, close_timeout=0.2)
 
     def until(self, run_id: str, good: Callable[[Event], bool]) -> Event:
         """The state, as soon as it is good. Asks again and again, which wakes an object that sleeps."""

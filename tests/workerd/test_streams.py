@@ -6,6 +6,8 @@ import random
 import httpx2
 import pytest
 from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from scripts.serve import Server
 from tests.workerd.client import TERMINAL, Api, Event, events_of, text_of, types, whole
@@ -117,10 +119,9 @@ def test_a_socket_takes_commands_and_acknowledges_each(api: Api) -> None:
 
 def test_a_run_token_opens_its_run_by_subprotocol_and_no_other(worker: Server, api: Api) -> None:
     answer = api.post("/v1/runs", {"input": "go", "model": "openai-compatible/text"}).json()
-    from websockets.sync.client import connect
-
     address = f"{worker.url.replace('http', 'ws', 1)}{answer['links']['ws']}"
-    with connect(address, subprotocols=["edge-agent.v1", f"token.{answer['stream_token']}"]) as socket:  # type: ignore[list-item]  # plain strings are what a browser gives
+    protocols = [Subprotocol("edge-agent.v1"), Subprotocol(f"token.{answer['stream_token']}")]
+    with connect(address, subprotocols=protocols, close_timeout=0.2) as socket:
         assert socket.subprotocol == "edge-agent.v1"
         assert list(events_of(socket))[-1]["type"] == "run.completed"
     other = api.start(model="text")

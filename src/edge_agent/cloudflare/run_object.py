@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from workers import DurableObject, Request, Response
 
 from edge_agent.cloudflare.event_stream import EventStream
-from edge_agent.cloudflare.sockets import Sockets, close, frames, send
+from edge_agent.cloudflare.sockets import NORMAL, Sockets, close, frames, send
 from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RecordedEvent, RunCreated
@@ -178,12 +178,12 @@ class RunObject(DurableObject):
     def _socket(self, live: _Live, after: int, request: Request) -> Response:
         if (request.headers.get("upgrade") or "").lower() != "websocket":
             raise Refusal(426, "upgrade_required", "This address speaks WebSocket. For plain HTTP use …/events.")
-        client, server = self._sockets.accept()
+        client, server = self._sockets.accept(hibernatable=live.journal.ended is None)
         missed: list[Item] = [record for record in live.journal.in_order() if record.seq > after]
         for frame in frames(live.framer.json([*missed, *live.hub.open_parts()])):
             send(server, frame)
         if live.journal.ended:
-            close(server, 1000, "the run has ended")
+            close(server, NORMAL, "the run has ended")
         else:
             self._sockets.add(server)
         asked = request.headers.get("sec-websocket-protocol") or ""
@@ -211,6 +211,7 @@ class RunObject(DurableObject):
             return {"ack": number, "problem": {"status": 400, "code": "bad_command", "detail": f"not understood: {error}"}}
 
     async def webSocketClose(self, socket: Any, code: int, reason: str, clean: bool) -> None:  # noqa: N802, ARG002, FBT001
+        close(socket, NORMAL, "")
         self._sockets.forget(socket)
 
     async def webSocketError(self, socket: Any, error: Any) -> None:  # noqa: N802, ARG002

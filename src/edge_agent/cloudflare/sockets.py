@@ -19,9 +19,13 @@ class Sockets:
         self._ctx = ctx
         self._open: list[Any] | None = None
 
-    def accept(self) -> tuple[Any, Any]:
-        """(the client's end, ours)."""
+    def accept(self, *, hibernatable: bool) -> tuple[Any, Any]:
+        """(the client's end, ours). One that is closed at once need not hibernate, and then its connection ends at once too:
+        that of a hibernatable one stays open after a close of ours until the client goes (measured, workerd 1.20261117)."""
         client, server = js.WebSocketPair.new().object_values()
+        if not hibernatable:
+            server.accept()
+            return client, server
         self._ctx.acceptWebSocket(server, to_js([TAG]))
         self._ctx.setWebSocketAutoResponse(js.WebSocketRequestResponsePair.new("ping", "pong"))
         return client, server
