@@ -65,18 +65,29 @@ async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
     """The answers in the order of the calls, whatever finished first.
 
     Raises Suspend only after every sibling has ended or waits."""
-    answered = [key for key in round_.keys if walk.has(f"{key}/result")]
-    for key in answered:
-        walk.pass_over(key)
-    with walk.branches(round_.keys):
-        if len(answered) < len(round_.calls):
-            await walk.take_in_tools(round_.key, again=False)
-            walk.ready()
-            _turn_down(walk, round_)
-        calls = zip(round_.keys, round_.calls, strict=True)
-        work = [functools.partial(_call, walk, key, call, round_) for key, call in calls]
-        ended = await walk.side_by_side(work)
+    if not _all_answered(walk, round_):
+        await walk.take_in_tools(round_.key, again=False)
+        walk.ready()
+        _turn_down(walk, round_)
+    calls = zip(round_.keys, round_.calls, strict=True)
+    work = [functools.partial(_call, walk, key, call, round_) for key, call in calls]
+    ended = await walk.side_by_side(work)
     return [_told(call, end) for call, end in zip(round_.calls, ended, strict=True)]
+
+
+def _all_answered(walk: Walk, round_: Round) -> bool:
+    """Reads what is on record of every call before any of them goes on: what is left then is another code's, and no
+    call may be begun beside it."""
+    for key in round_.keys:
+        if walk.has(f"{key}/result"):
+            walk.pass_over(key)
+        elif walk.seen(f"{key}/call", ToolCalled):
+            for number in range(_repeats(walk, key) + 1):
+                walk.seen(f"{key}/ask/{number}", QuestionAsked)
+    if all(walk.has(f"{key}/result") for key in round_.keys):
+        return True
+    walk.frontier(f"{round_.key}/calls")
+    return False
 
 
 def _told(call: ToolCall, ended: Ended) -> ToolMessage:
@@ -283,10 +294,7 @@ class _Cause:
 async def _after_a_loss(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled) -> Ended:
     """An earlier instance began this call. What is safe to repeat runs again under the same key; the rest follows its
     policy."""
-    again = _repeats(walk, key) + 1
-    for number in range(again):
-        walk.seen(f"{key}/ask/{number}", QuestionAsked)
-    if tool is not None and intent.safe_to_repeat and again <= MOST_REPEATS:
+    if tool is not None and intent.safe_to_repeat and _repeats(walk, key) < MOST_REPEATS:
         return await _repeat(walk, key, tool, intent)
     return await _unknown(walk, key, tool, intent, _Cause("lost"))
 

@@ -6,8 +6,7 @@ never the loop.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -100,7 +99,6 @@ class Walk:
         self.run_id, self.journal, self.ports, self.slice = run_id, journal, ports, slice_
         self.created: RunCreated = journal.created
         self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
-        self._branches: set[str] = set()
         self._slots = asyncio.Semaphore(PARALLEL_CALLS)
         self._tools_taken_in = False
 
@@ -132,22 +130,10 @@ class Walk:
 
     # -- the frontier
     def frontier(self, key: str) -> None:
-        """Nothing may be recorded or done while recorded work is left that this walk did not ask for; siblings in
-        flight are excepted."""
-        if not self._unwalked:
-            return
-        mine = self._branch(key)
-        left = [
-            record
-            for other, record in self._unwalked.items()
-            if (branch := self._branch(other)) is None or branch == mine
-        ]
-        if left:
-            first = min(left, key=lambda record: record.seq)
+        """Nothing may be recorded or done while recorded work is left that this walk did not ask for."""
+        if self._unwalked:
+            first = min(self._unwalked.values(), key=lambda record: record.seq)
             raise Drift(f"the code asks for {key}, but the log goes on with {first.key} ({first.type})")
-
-    def _branch(self, key: str) -> str | None:
-        return next((branch for branch in self._branches if key.startswith(branch + "/")), None)
 
     def write(self, *drafts: Draft, files: Sequence[StoredFile] = ()) -> None:
         """Records a verdict or an outcome, and in the same append what means something only together with it."""
@@ -190,15 +176,6 @@ class Walk:
         return self.journal.records[key].life == self.journal.life
 
     # -- side by side
-    @contextlib.contextmanager
-    def branches(self, keys_: Sequence[str]) -> Generator[None]:
-        """While these are open, what lies under one of them is no frontier's business in the others."""
-        self._branches.update(keys_)
-        try:
-            yield
-        finally:
-            self._branches.difference_update(keys_)
-
     async def side_by_side(self, work: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         """Siblings always finish, and their records are made, before one of them may let go of the run.
 

@@ -86,12 +86,14 @@ class SimulatedObject:
             whose.cancel_all()
 
     # -- what comes from outside
-    async def call(self, handler: Callable[[Inbox], T]) -> T:
-        """A caller who tries again when the object dies under the call."""
+    async def call(self, handler: Callable[[Inbox], T], *, again: bool = True) -> T:
+        """A caller who tries again when the object dies under the call; without `again` one who meets Killed."""
         while True:
             try:
                 return handler(self.instance.inbox)
             except Killed:
+                if not again:
+                    raise
                 await asyncio.sleep(RESTART_SECONDS)
 
     # -- the alarm

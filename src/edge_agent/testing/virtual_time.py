@@ -3,7 +3,7 @@
 import asyncio
 import selectors
 from collections.abc import Coroutine
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -55,9 +55,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
-def _owned(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-    task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
-    if (whose := owner.get()) is not None:
+def _owned(loop: asyncio.AbstractEventLoop, coro: Any, context: Context | None = None) -> asyncio.Task[Any]:
+    task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
+    whose = owner.get() if context is None else context.get(owner)
+    if whose is not None:
         whose.tasks.add(task)
     return task
 
