@@ -67,7 +67,9 @@ class Log(Protocol):
         """Returns when every append so far has reached the disk."""
         ...
 
-    def file(self, name: str) -> StoredFile | None: ...
+    def file(self, name: str) -> StoredFile | None:
+        """None for an unknown one, also before the first append."""
+        ...
 
     def meta(self, name: str) -> str | None:
         """A word beside the log (restarts, fingerprint of the request): no record, not exported. None before the first

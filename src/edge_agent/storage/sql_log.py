@@ -85,7 +85,7 @@ class SqlLog:
         await self._sql.durable()
 
     def file(self, name: str) -> StoredFile | None:
-        found = self._sql.run("select media_type from file where name = ?", name)
+        found = self.exists() and self._sql.run("select media_type from file where name = ?", name)
         if not found:
             return None
         chunks = self._sql.run("select content from file_chunk where name = ? order by number", name)
