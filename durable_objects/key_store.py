@@ -1,4 +1,4 @@
-"""Key material for run tokens of a deployment on loopback that sets neither a token nor a secret: made once and stored."""
+"""Key material for run tokens where neither a token nor a secret is set (loopback): made once and stored."""
 
 import base64
 import secrets

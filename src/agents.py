@@ -2,27 +2,35 @@
 
 import ast
 import math
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from edge_agent import Agent, ToolError, tool
 
-_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitXor: operator.pow,  # 2^10 is what people and small models write for 2**10
+_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
+    ast.Mod: lambda left, right: left % right,
+    ast.Pow: lambda left, right: left**right,
+    ast.BitXor: lambda left, right: left**right,  # 2^10 is what people and small models write for 2**10
 }
-_FUNCTIONS: dict[str, Callable[..., float]] = {
-    name: getattr(math, name) for name in ("sqrt", "sin", "cos", "tan", "log", "log2", "log10", "exp", "floor", "ceil")
-} | {"abs": abs, "round": round, "min": min, "max": max}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **{
+        name: getattr(math, name)
+        for name in ("sqrt", "sin", "cos", "tan", "log", "log2", "log10", "exp", "floor", "ceil")
+    },
+    "abs": abs,
+    "round": round,
+    "min": min,
+    "max": max,
+}
 _NAMES = {"pi": math.pi, "e": math.e}
+_EXACT = 10**15  # a whole number below it is shown without an exponent
 _MOST = 10**300  # a larger number than this is no answer, and its power would stop the runtime
 
 
@@ -37,7 +45,7 @@ async def calculator(expression: str) -> str:
         value = _value(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, ValueError, ArithmeticError, TypeError, RecursionError) as error:
         raise ToolError(f"cannot work out {expression!r}: {error}") from error
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else str(value)
+    return str(int(value)) if float(value).is_integer() and abs(value) < _EXACT else str(value)
 
 
 def _value(node: ast.expr) -> float:
@@ -59,7 +67,11 @@ def _value(node: ast.expr) -> float:
 
 
 def _bounded(op: ast.operator, left: float, right: float) -> float:
-    if isinstance(op, ast.Pow | ast.BitXor) and abs(left) > 1 and abs(right) * math.log10(abs(left)) > math.log10(_MOST):
+    if (
+        isinstance(op, ast.Pow | ast.BitXor)
+        and abs(left) > 1
+        and abs(right) * math.log10(abs(left)) > math.log10(_MOST)
+    ):
         raise ValueError("the power is too large")
     result = _BINARY[type(op)](left, right)
     if isinstance(result, complex) or abs(result) > _MOST:

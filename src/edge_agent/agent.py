@@ -1,4 +1,4 @@
-"""An agent: instructions, a model, tools, limits and hooks. Runs in a Worker, or in this process for tests and scripts."""
+"""An agent: instructions, a model, tools, limits and hooks. It runs in a Worker, or in this process for tests."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +31,8 @@ class Agent:
     model: str | Model | None = None
     tools: Sequence[Any] = ()
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
-    limits: Limits = Limits()
-    hooks: Hooks = Hooks()
+    limits: Limits = field(default_factory=Limits)
+    hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
 
     def __post_init__(self) -> None:
@@ -49,17 +49,27 @@ class Agent:
         )
 
     async def run(
-        self, input: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None  # noqa: A002
+        self,
+        task: str,
+        *,
+        history: Sequence[Turn] = (),
+        metadata: JsonObject | None = None,
     ) -> RunState:
-        """Run to the end in this process, with its log in memory. The state says how it ended; nothing is raised for a failed run."""
+        """Run to the end in this process, with its log in memory.
+
+        The state says how it ended; nothing is raised for a failed run."""
         from edge_agent.in_process import run_agent  # noqa: PLC0415  (httpx2 and sqlite3 are no business of a Worker)
 
-        return await run_agent(self, input, history=history, metadata=metadata)
+        return await run_agent(self, task, history=history, metadata=metadata)
 
     def stream(
-        self, input: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None  # noqa: A002
+        self,
+        task: str,
+        *,
+        history: Sequence[Turn] = (),
+        metadata: JsonObject | None = None,
     ) -> AsyncGenerator[Event]:
-        """Run in this process and yield every event, recorded and passing. Leaving the loop detaches; the run goes on while awaited."""
+        """Run in this process and yield every event. Leaving the loop detaches: the run goes on."""
         from edge_agent.in_process import stream_agent  # noqa: PLC0415  (see run)
 
-        return stream_agent(self, input, history=history, metadata=metadata)
+        return stream_agent(self, task, history=history, metadata=metadata)

@@ -1,7 +1,7 @@
 """kill -9 at random moments, in real workerd: every run ends whole, and nothing that is not to be repeated is repeated.
 
-Half of the kills hit the runtime of the Worker alone (wrangler starts another), half everything at once (it is served again on
-the same state). In half of the runs nobody asks the object anything until the run has ended.
+Half of the kills hit the runtime of the Worker alone (wrangler starts another), half everything at once (it is served
+again on the same state). In half of the runs nobody asks the object anything until the run has ended.
 """
 
 import random
@@ -141,7 +141,7 @@ def _check(records: list[Event], log: list[dict[str, Any]], effects: list[dict[s
 
 
 def _check_effects(records: list[Event], happened: Counter[str]) -> None:
-    """Every effect has its intent on record; what is not safe to repeat happened at most once; nothing after its result."""
+    """Every effect has its intent on record; what is unsafe to repeat happened at most once; none after its result."""
     intents = [record for record in records if record["type"] == "tool.called"]
     begun = Counter(intent["idempotency_key"] for intent in intents)
     assert set(happened) <= set(begun), "an effect without a record"

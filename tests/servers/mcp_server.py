@@ -407,7 +407,7 @@ async def _main() -> None:
     async with mcp_server(
         port=given.port, json_response=given.json, legacy=given.legacy, never=given.never, token=given.token
     ) as state:
-        print(state.url, flush=True)  # noqa: T201
+        print(state.url, flush=True)
         await asyncio.Event().wait()
 
 

@@ -413,7 +413,7 @@ async def _main() -> None:
     arguments = parser.parse_args()
     script = json.loads(arguments.script.read_text()) if arguments.script else None
     async with serve_model(script, tool=arguments.tool, port=arguments.port) as server:
-        print(f"Listening on {server.url}", flush=True)  # noqa: T201 (whoever starts it reads this)
+        print(f"Listening on {server.url}", flush=True)
         await asyncio.Event().wait()
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Running:
 
 
 @contextmanager
-def running(script: str, *arguments: str) -> Iterator[Running]:
+def running(script: str, *arguments: str) -> Generator[Running]:
     """Starts tests/servers/<script> on a free port and ends it by its pid."""
     port = free_port()
     with running_command([sys.executable, str(HERE / script), "--port", str(port), *arguments], port):
@@ -37,7 +37,7 @@ def running(script: str, *arguments: str) -> Iterator[Running]:
 
 
 @contextmanager
-def running_command(command: Sequence[str], port: int) -> Iterator[None]:
+def running_command(command: Sequence[str], port: int) -> Generator[None]:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         _until_it_answers(process, f"http://127.0.0.1:{port}/health")

@@ -2,8 +2,8 @@
 
     python tests/servers/tool_server.py --port P [--delay SECONDS between the effect and its answer]
 
-POST /charge, /lookup, /transfer {"key", "run", "n"} count and answer; POST /hang never answers. GET /_log: every request in order,
-with whether the client went away before the answer. GET /health.
+POST /charge, /lookup, /transfer {"key", "run", "n"} count and answer; POST /hang never answers. GET /_log: every
+request in order, with whether the client went away before the answer. GET /health.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Self
 
 import httpx2
@@ -32,7 +32,9 @@ class Api:
     # -- requests
     def post(self, path: str, body: Any = None, **headers: str) -> httpx2.Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.http.post(path, json=body, headers=named) if body is not None else self.http.post(path, headers=named)
+        return (
+            self.http.post(path, json=body, headers=named) if body is not None else self.http.post(path, headers=named)
+        )
 
     def start(self, task: str = "go", **fields: Any) -> str:
         """Starts a run and returns its id. `model`: the scenario of the scripted model server."""
@@ -60,8 +62,8 @@ class Api:
         return [json.loads(line) for line in answer.text.splitlines()]
 
     # -- following
-    def stream(self, run_id: str, after: int = 0) -> Iterator[Event]:
-        """The events of one SSE connection, until the server ends it. `_id` is the frame's id."""
+    def stream(self, run_id: str, after: int = 0) -> Generator[Event]:
+        """The events of one SSE connection, until the server ends it or it is closed here."""
         with self.http.stream("GET", f"/v1/runs/{run_id}/events", params={"after": after}) as answer:
             assert answer.status_code == 200, answer.read()
             decoder = Decoder()

@@ -36,9 +36,7 @@ def model_server() -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
-def worker(
-    tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_server: Running
-) -> Iterator[Server]:
+def worker(tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_server: Running) -> Iterator[Server]:
     state = tmp_path_factory.mktemp("workerd")
     with serve(state=state, overlay=HERE / "worker", variables=variables(model_server, tool_server)) as server:
         yield server

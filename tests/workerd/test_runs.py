@@ -121,7 +121,13 @@ def test_a_failed_run_is_resumed_and_repeats_nothing(api: Api, tool_server: Runn
     records = api.records(run_id)
     whole(records)
     assert types(records).count("run.resumed") == 1
-    assert [e["life"] for e in records if e["type"].startswith("run.") and e["type"] != "run.waiting"] == [0, 0, 0, 1, 1]
+    assert [e["life"] for e in records if e["type"].startswith("run.") and e["type"] != "run.waiting"] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+    ]
     assert api.post(f"/v1/runs/{run_id}/resume").json()["code"] == "run_completed"
 
 
@@ -136,7 +142,7 @@ def test_a_long_retry_after_lets_go_of_the_object_and_the_alarm_goes_on(api: Api
 
 
 @pytest.mark.parametrize(
-    ("scenario", "kind"),
+    "scenario, kind",
     [
         ("html", "bad-answer"),
         ("cut", "truncated"),

@@ -1,6 +1,7 @@
 """A response body that is pulled: server-sent events, or any text made piece by piece.
 
-A pull source with cancel, never a TransformStream: a writer of that hangs for ever, silently, when the client goes away (measured).
+A pull source with cancel, never a TransformStream: a writer of that hangs for ever, silently, when the client goes
+away (measured).
 """
 
 import asyncio

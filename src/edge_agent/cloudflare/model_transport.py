@@ -1,6 +1,6 @@
 """One streamed POST on the runtime's own fetch, for model calls: chunks arrive by a callback, not by a promise each.
 
-Awaiting an already resolved JavaScript promise costs 72 µs here, a callback a few; a stream of tokens has hundreds of them.
+Awaiting an already resolved JavaScript promise costs 72 µs here, a callback a few; a stream of tokens has hundreds.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ def _object(values: Mapping[str, Any]) -> Any:
 
 
 class FetchTransport:
-    """Follows no redirect and sets no time limit. A cancel aborts the fetch, so the provider sees the connection close."""
+    """Follows no redirect, sets no time limit. A cancel aborts the fetch: the provider sees the connection close."""
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> "FetchReply":
         abort = js.AbortController.new()
@@ -44,7 +44,7 @@ class FetchTransport:
 class FetchReply:
     def __init__(self, response: Any, abort: Any) -> None:
         self.status = int(response.status)
-        self.headers: Mapping[str, str] = {name: value for name, value in response.headers.entries()}  # noqa: C416  (JsProxy pairs)
+        self.headers: Mapping[str, str] = dict(map(tuple, response.headers.entries()))
         self._response, self._abort, self._whole = response, abort, not response.body
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -77,7 +77,11 @@ class _Arrival:
         self._more = asyncio.Event()
         self._closed = False
         self._error: str | None = None
-        self.write, self.close, self.broken = create_proxy(self._write), create_proxy(self._close), create_proxy(self._broken)
+        self.write, self.close, self.broken = (
+            create_proxy(self._write),
+            create_proxy(self._close),
+            create_proxy(self._broken),
+        )
 
     def _write(self, chunk: Any, *_: Any) -> None:
         self._pieces.append(chunk.to_bytes())

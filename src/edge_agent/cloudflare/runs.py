@@ -17,11 +17,13 @@ class ObjectRuns:
 
     async def call(self, run_id: str, method: str, payload: JsonObject) -> JsonObject:
         """Raises Refusal: the object's own, or 503 when it did not answer."""
-        text = json.dumps({"run_id": run_id, "method": method, "payload": payload})
+        text = json.dumps({"method": method, "payload": payload})
         try:
             answer = json.loads(await self._namespace.getByName(run_id).command(text))
         except JsException as error:
-            message = "The run's object did not answer, perhaps because it is being restarted. Nothing is lost: try again."
+            message = (
+                "The run's object did not answer, perhaps because it is being restarted. Nothing is lost: try again."
+            )
             raise Refusal(503, "run_unavailable", message, retry_after=1) from error
         if no := answer.get("refusal"):
             raise Refusal(no.pop("status"), no.pop("code"), no.pop("message"), **no)

@@ -20,8 +20,10 @@ class Sockets:
         self._open: list[Any] | None = None
 
     def accept(self, *, hibernatable: bool) -> tuple[Any, Any]:
-        """(the client's end, ours). One that is closed at once need not hibernate, and then its connection ends at once too:
-        that of a hibernatable one stays open after a close of ours until the client goes (measured, workerd 1.20261117)."""
+        """(the client's end, ours).
+
+        One that is closed at once need not hibernate, and then its connection ends at once too: that of a hibernatable
+        one stays open after a close of ours until the client goes (measured, workerd 1.20261117)."""
         client, server = js.WebSocketPair.new().object_values()
         if not hibernatable:
             server.accept()
@@ -49,7 +51,9 @@ class Sockets:
 
     def forget(self, closing: Any) -> None:
         """A closing socket is still listed by the platform; one that is open is kept."""
-        self._open = [socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN and socket != closing]
+        self._open = [
+            socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN and socket != closing
+        ]
 
     def _known(self) -> list[Any]:
         if self._open is None:

@@ -1,4 +1,7 @@
-"""A Durable Object's SQLite, clock and alarm, by the raw JavaScript objects (2.4 to 3.7 times faster than the SDK's wrapper)."""
+"""A Durable Object's SQLite, clock and alarm, by the raw JavaScript objects.
+
+They are 2.4 to 3.7 times faster a call than the SDK's wrapper (measured).
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,7 +30,7 @@ class ObjectSql:
         return [tuple(_from_sql(value) for value in row) for row in rows]
 
     def transaction(self, work: Callable[[], T]) -> T:
-        """transactionSync rolls back and raises the original exception (an exception alone rolls nothing back)."""
+        """By transactionSync, which rolls back and raises the original exception: an exception alone undoes nothing."""
         results: list[T] = []
 
         def run() -> None:

@@ -1,0 +1,1 @@
+"""The Durable Object classes of this deployment and what they are wired to."""
