@@ -50,10 +50,12 @@ class LiveRun:
     framer: Framer
 
     @classmethod
-    def open(cls, ctx: Any, wiring: Wiring, run_id: str) -> "LiveRun":
+    def open(cls, ctx: Any, wiring: Wiring) -> "LiveRun":
         """Reads the log by one select. Makes nothing: a run that was never created leaves no trace."""
         storage = raw_storage(ctx)
         clock, hub, log = ObjectClock(), Hub(), SqlLog(ObjectSql(storage), codec)
+        # An alarm that wakes a cold object may come without the object's name (cloudflare/partykit#391).
+        run_id = log.meta("run_id") or str(ctx.id.name)
         journal = Journal(log, clock, hub, wiring.mask)
         driver = Driver(run_id, journal, ObjectAlarm(storage), lambda: wiring.ports(journal.created, hub, clock))
         return cls(run_id, log, journal, hub, driver, Inbox(journal, driver), Framer(run_id=run_id, journal=journal))

@@ -41,9 +41,9 @@ class RunObject(DurableObject):
         self._kept: LiveRun | None = None
 
     def _live(self) -> LiveRun:
-        """Opened once. The platform knows an object by the id of its run, also when an alarm wakes it."""
+        """Opened by the first who needs it."""
         if self._kept is None:
-            self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env), str(self.ctx.id.name))
+            self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env))
             self._kept.hub.follow(self._broadcast)
         return self._kept
 

@@ -21,7 +21,8 @@ class Inbox:
             self._found(fingerprint, idempotent=idempotent)
             return
         self.driver.wake()
-        self.journal.append("note", Draft(key=keys.RUN, event=created), meta={"fingerprint": fingerprint})
+        meta = {"fingerprint": fingerprint, "run_id": self.driver.run_id}
+        self.journal.append("note", Draft(key=keys.RUN, event=created), meta=meta)
 
     def _found(self, fingerprint: str, *, idempotent: bool) -> None:
         if not idempotent:
