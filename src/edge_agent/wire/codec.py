@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from edge_agent.core.events import PassingEvent, RecordedEvent
+from edge_agent.core.events import PassingEvent, RecordedEvent, RunCreated
 from edge_agent.core.long_strings import cut
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record
@@ -26,9 +27,11 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def encode(event: RecordedEvent | PassingEvent) -> JsonObject:
-    """The event's own fields, without its type; fields that are None are left out."""
+    """The event's own fields, without its type. Those that are None are left out, but for limits: no cap is said."""
     data = _adapter(event.type).dump_python(event, mode="json", exclude_none=True)
     del data["type"]
+    if isinstance(event, RunCreated):
+        data["limits"] = asdict(event.limits)
     return data
 
 
