@@ -32,7 +32,7 @@ def start_server(
 ) -> subprocess.Popen[bytes]:
     """Serve the model on loopback and return once it answers. Raises `LocalModelError`.
 
-    The server ends with this process, at the latest a second after it.
+    The server ends with this process, or a second or two after it.
     """
     if _taken(port):
         raise LocalModelError(f"port {port} is in use")
