@@ -3,7 +3,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agent.core.arguments import MAX_DEPTH, parse_arguments
@@ -56,6 +56,7 @@ values = st.recursive(
 keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(keys, values, max_size=4))
 def test_every_object_comes_back_equal(value: dict[str, Any]) -> None:
     text = json.dumps(value)
@@ -67,6 +68,7 @@ def test_every_object_comes_back_equal(value: dict[str, Any]) -> None:
         assert parse_arguments(text) == (value, None)
 
 
+@settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]",:\\ ae1NI'))
 def test_no_text_raises_and_what_comes_back_can_be_written(text: str) -> None:
     arguments, malformed = parse_arguments(text)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agent.core.errors import ModelError
@@ -255,6 +255,7 @@ def test_reasoning_and_usage_pass_through() -> None:
     assert (answer.over, answer.finished) == (False, False)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 9), st.booleans())
 def test_any_string_is_decoded_however_it_is_cut(text: str, size: int, ascii_only: bool) -> None:
     raw = json.dumps(text, ensure_ascii=ascii_only)[1:] + '"ignored'
@@ -263,6 +264,7 @@ def test_any_string_is_decoded_however_it_is_cut(text: str, size: int, ascii_onl
     assert decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le") == text
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='\\u"dn0839aé'))
 def test_no_escape_crashes_the_decoder(raw: str) -> None:
     one, whole = JsonString(), JsonString().feed(raw)

@@ -1,7 +1,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agent.wire.sse import Decoder, Frame, encode
@@ -109,6 +109,7 @@ fields = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=[
 datas = st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]), max_size=40)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.none() | fields, datas, fields), max_size=5), st.lists(st.integers(0, 400), max_size=5))
 def test_what_is_encoded_is_decoded(frames: list[tuple[str | None, str, str]], cuts: list[int]) -> None:
     stream = "".join(encode(*frame) for frame in frames).encode()
@@ -117,6 +118,7 @@ def test_what_is_encoded_is_decoded(frames: list[tuple[str | None, str, str]], c
     assert decode(*chunks) == [Frame(data, event, id_) for event, data, id_ in frames]
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=6))
 def test_any_bytes_are_decoded_alike_however_they_are_cut(chunks: list[bytes]) -> None:
     assert decode(*chunks) == decode(b"".join(chunks))
