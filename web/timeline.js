@@ -46,7 +46,7 @@ export class Timeline {
   }
 
   waiting(event) {
-    const what = event.reasons.map((reason) => WAITING[reason] ?? reason).join(" and ");
+    const what = event.for.map((reason) => WAITING[reason] ?? reason).join(" and ");
     const until = event.until ? `, until ${new Date(event.until).toLocaleString()}` : "";
     this.say(`Waiting for ${what}${until}.`);
   }
@@ -213,7 +213,7 @@ export class Timeline {
   questionAnswered(event) {
     this.questions.get(event.question_id)?.remove();
     this.questions.delete(event.question_id);
-    this.note(event.answer ? `Answered: ${event.answer}` : `The question was closed (${event.answered_by}).`);
+    this.note(event.answer ? `Answered: ${event.answer}` : `The question was closed (${event.by}).`);
     this.say("Working…");
   }
 

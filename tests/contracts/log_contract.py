@@ -33,9 +33,19 @@ class Subject:
     again: Callable[[], Log]
 
 
-def record(seq: int, key: str, event: RecordedEvent, *, batch: int | None = None, **money: Amount) -> Record:
+def record(
+    seq: int, key: str, event: RecordedEvent, *, batch: int | None = None, money: dict[str, Amount] | None = None
+) -> Record:
     return Record(
-        seq=seq, key=key, batch=batch or seq, life=0, by="loop", at=AT, agent="assistant", event=event, money=money
+        seq=seq,
+        key=key,
+        batch=batch or seq,
+        life=0,
+        by="loop",
+        at=AT,
+        agent="assistant",
+        event=event,
+        money=money or {},
     )
 
 
@@ -94,8 +104,8 @@ async def what_is_appended_is_loaded_as_it_was_and_in_order(subject: Subject) ->
         record(1, "run", created()),
         record(2, "life/0", RunStarted(reason="created"), batch=4),
         record(3, "s1/r1", Boundary(tools=OfferedTools(names=("t",), version="v")), batch=4),
-        record(4, "s1/r1/a0/end", answered, **{"s1/r1/a0": Amount(input=3, output=4, reasoning=1, usd=0.25)}),
-        record(5, "s1/r1/c0/result", result(at={"deep": ["er"]}), **{"s1/r1/c0": Amount(tool_calls=1)}),
+        record(4, "s1/r1/a0/end", answered, money={"s1/r1/a0": Amount(input=3, output=4, reasoning=1, usd=0.25)}),
+        record(5, "s1/r1/c0/result", result(at={"deep": ["er"]}), money={"s1/r1/c0": Amount(tool_calls=1)}),
     ]
     log.append(records[:1])
     log.append(records[1:4])

@@ -8,6 +8,13 @@ from edge_agent.core.usage import Amount, Usage
 USAGE = Usage(input=120, cached=100, cache_write=4, output=30, reasoning=10)
 CALL = ToolCall(id="88l7qct9y", name="search", arguments={"q": "Rom", "limit": None, "deep": [{"é": 1.5}]})
 OFFERED = e.OfferedTools(names=("search", "docs__read"), version="e8717ab35061cf5f")
+PLAN = e.Plan(
+    thought="First look, then write.",
+    steps=(
+        e.PlanStep(id="look", description="Look it up.", expected_outcome="A source", suggested_tools=("search",)),
+        e.PlanStep(id="write", description="Write it down.", requires_tools=True),
+    ),
+)
 
 RECORDED: tuple[e.RecordedEvent, ...] = (
     e.RunCreated(
@@ -17,13 +24,20 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         models=("openai-compatible/small", "openai-compatible/large"),
         limits=Limits(max_steps=4, max_total_tokens=9_000, max_seconds=60.5),
         history=(Turn(role="user", text="Hello"), Turn(role="assistant", text="Hi")),
+        mode="planned",
+        planner_models=("openai/big",),
+        synthesizer_models=("openai/big",),
+        approval="ask-writes",
+        tool_rules={"bank__*": "ask"},
+        output_schema={"type": "object"},
+        forked_from=e.ForkedFrom(run_id="r0", at=12, inherited=11),
         metadata={"customer": "é-7", "nested": {"null": None}},
     ),
     e.RunStarted(reason="created"),
     e.RunResumed(reason="request"),
     e.CancelRequested(reason="no longer needed"),
     e.Timer(),
-    e.RunWaiting(reasons=("answer", "retry"), keys=("s1/r1/c0/ask/0/answer", "s1/r2/a0/due"), until=1_764_510_796_123),
+    e.RunWaiting(for_=("answer", "retry"), keys=("s1/r1/c0/ask/0/answer", "s1/r2/a0/due"), until=1_764_510_796_123),
     e.RunCompleted(stop_reason="stop", text="Sunny.", usage=USAGE),
     e.RunCancelled(usage=USAGE),
     e.RunFailed(
@@ -101,12 +115,52 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
     ),
     e.QuestionAsked(
         question_id="0v8o1bw4g",
-        purpose="unknown-outcome",
+        for_="unknown-outcome",
         cause="timed-out",
         question="May it be made again?",
         expires_at=1_764_597_196_123,
     ),
-    e.QuestionAnswered(question_id="0v8o1bw4g", answer="retry", answered_by="person"),
+    e.QuestionAnswered(question_id="0v8o1bw4g", answer="retry", by="person"),
+    e.ApprovalRequested(
+        call_id="88l7qct9y",
+        name="transfer",
+        server="bank",
+        arguments={"amount": 5},
+        arguments_hash="9f2c",
+        read_only=False,
+        expires_at=1_764_597_196_123,
+        step=1,
+        round=2,
+    ),
+    e.ApprovalResolved(
+        call_id="88l7qct9y",
+        name="transfer",
+        server="bank",
+        approved=True,
+        by="person",
+        remember=True,
+        reason="small enough",
+        arguments={"amount": 4},
+        arguments_hash="9f2c",
+    ),
+    e.ApprovalModeChanged(mode="ask-writes"),
+    e.Handoff(from_="assistant", to="clerk", reason="a form"),
+    e.PlanCreated(plan=PLAN, warnings=("2 steps were cut",)),
+    e.PlanRevised(plan=PLAN, revision=1, reason="the first search failed"),
+    e.StepStarted(step=2, index=1, id="look", description="Look it up."),
+    e.StepCompleted(
+        step=2,
+        summary="Found nothing.",
+        calls=(e.CallOutcome(call_id="88l7qct9y", name="search", ok=False),),
+        blocked=True,
+        stop="max_steps",
+        duration_ms=1_200,
+    ),
+    e.ReplanDecision(mode="revise", reason="the search failed", cause="llm-decision", plan=PLAN),
+    e.RevisionsExceeded(cap=2),
+    e.MessageQueued(message_id="m1", text="Only the south."),
+    e.MessageDelivered(message_id="m1", where="round", boundary="s1/r2"),
+    e.MessageUndelivered(message_id="m2", text="Too late."),
     e.BudgetExceeded(kind="seconds", used=61.5, cap=60.5),
     e.Fault(kind="mcp", message="docs could not be reached.", action="continued"),
 )
@@ -116,5 +170,9 @@ PASSING: tuple[e.PassingEvent, ...] = (
     e.StepReasoningDelta(part="s1/r2/a0", offset=0, delta="Hm.", step=1),
     e.ToolProgress(call_id="88l7qct9y", progress=0.5, total=1.0, message="half", step=1, round=2),
     e.UsageSoFar(phase="execute", usage=Amount(input=120, output=30, reasoning=10, tool_calls=2, usd=0.25)),
+    e.FinalTextDelta(part="final/a0", offset=3, delta="is sunny"),
+    e.FinalReasoningDelta(part="final/a0", offset=0, delta="So far:"),
+    e.PlanThoughtDelta(part="plan/a0", offset=0, delta="First"),
+    e.PlanStepAdded(part="plan/a0", step="Look it up.", index=0),
     e.Retry(part="s1/r2/a0", error="unavailable"),
 )

@@ -135,7 +135,7 @@ def test_a_long_retry_after_lets_go_of_the_object_and_the_alarm_goes_on(api: Api
     run_id = api.start(f"turn {id(api)}", model="429-retry-after-7", agent="counter")
     events = list(api.stream(run_id))
     if events[-1]["type"] == "run.waiting":
-        assert events[-1]["reasons"] == ["retry"]
+        assert events[-1]["for"] == ["retry"]
         assert api.state(run_id)["status"] in ("waiting", "running", "completed")
     assert api.ended(run_id)["status"] == "completed"
     assert "timer" in types(api.records(run_id))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from edge_agent.core.usage import Amount
 
-BudgetKind = Literal["input", "output", "reasoning", "total", "tool-calls", "steps", "seconds"]
+BudgetKind = Literal["input", "output", "reasoning", "total", "tool-calls", "steps", "usd", "seconds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +14,10 @@ class Limits:
     """Caps of one run; None means no cap. A request may only lower what its agent sets.
 
     max_steps: model rounds of a direct run. max_*_tokens: tokens over the whole run (output includes reasoning, total
-    is input + output). max_output_tokens_per_call: the output cap of each single model call. max_seconds: active
-    seconds, waiting excluded.
+    is input + output). max_output_tokens_per_call: the output cap of each single model call. max_cost_usd: US dollars
+    by the price table. max_seconds: active seconds, waiting excluded.
+    Planned runs: max_plan_steps of one plan, max_steps_per_task rounds of one step, max_revisions of the plan,
+    max_iterations executed steps in all.
     """
 
     max_steps: int | None = 10
@@ -26,6 +28,11 @@ class Limits:
     max_tool_calls: int | None = None
     max_seconds: float | None = None
     max_output_tokens_per_call: int | None = None
+    max_cost_usd: float | None = None
+    max_plan_steps: int | None = 8
+    max_steps_per_task: int | None = 8
+    max_revisions: int | None = 2
+    max_iterations: int | None = 16
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -56,6 +63,7 @@ def crossed(limits: Limits, spent: Amount) -> tuple[BudgetKind, float, float] | 
         ("reasoning", spent.reasoning, limits.max_reasoning_tokens),
         ("total", spent.total, limits.max_total_tokens),
         ("tool-calls", spent.tool_calls, limits.max_tool_calls),
+        ("usd", spent.usd, limits.max_cost_usd),
     )
     for kind, used, cap in checks:
         if cap is not None and used > cap:

@@ -1,19 +1,18 @@
 """How a walk lets go of a run. BaseException, so that no handler of a tool's errors can swallow them."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from edge_agent.core.events import RecordedEvent
+from edge_agent.core.events import RecordedEvent, WaitReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """`key` ends the wait. At `until` (ms since the epoch) the driver writes `at_deadline` there, unless someone was
+    """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there, unless someone was
     first."""
 
     key: str
-    reason: Literal["answer", "retry"]
-    until: int
+    reason: WaitReason
+    until: int | None
     at_deadline: RecordedEvent
 
 

@@ -110,4 +110,4 @@ def _waiting(records: Sequence[Record], keys: set[str]) -> WaitingFor | None:
         return None
     asked = {f"{r.key}/answer": r.event for r in records if isinstance(r.event, QuestionAsked)}
     questions = tuple(asked[key] for key in last.keys if key in asked)
-    return WaitingFor(reasons=last.reasons, until=last.until, questions=questions)
+    return WaitingFor(reasons=last.for_, until=last.until, questions=questions)

@@ -342,7 +342,7 @@ def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> tup
         told = prompts.unknown_outcome(intent.name, cause)
         question = QuestionAsked(
             question_id=keys.call_id(walk.run_id, key),
-            purpose="unknown-outcome",
+            for_="unknown-outcome",
             cause=cause,
             question=f"{told} Answer `retry` to make the call again, or say what happened.",
             expires_at=walk.ports.clock.now() + ANSWER_WITHIN_MS,
@@ -350,6 +350,6 @@ def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> tup
         walk.write(Draft(key=key, event=question))
     answer = walk.seen(f"{key}/answer", QuestionAnswered)
     if answer is None:
-        expired = QuestionAnswered(question_id=question.question_id, answered_by="expiry")
+        expired = QuestionAnswered(question_id=question.question_id, by="expiry")
         raise Suspend(Wait(key=f"{key}/answer", reason="answer", until=question.expires_at, at_deadline=expired))
     return question, answer

@@ -68,7 +68,7 @@ def _open(journal: Journal) -> list[Draft]:
         )
         drafts.append(Draft(key=f"{key}/result", event=unknown, by="loop"))
     for key, question in journal.open_questions():
-        withdrawn = QuestionAnswered(question_id=question.question_id, answered_by="cancel")
+        withdrawn = QuestionAnswered(question_id=question.question_id, by="cancel")
         drafts.append(Draft(key=key, event=withdrawn, by="input"))
     return drafts
 

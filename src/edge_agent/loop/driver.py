@@ -135,15 +135,16 @@ class Driver:
         """One synchronous block: deadlines that have passed are written; if any wait is over, walk again; else wait."""
         journal, now = self.journal, self.journal.clock.now()
         for wait in waits:
-            if wait.key not in journal.records and now + TICK_MS >= wait.until:
+            if wait.key not in journal.records and wait.until is not None and now + TICK_MS >= wait.until:
                 journal.append("input", Draft(key=wait.key, event=wait.at_deadline))
         if any(wait.key in journal.records for wait in waits) or keys.cancel(journal.life) in journal.records:
             return True
-        until = min(wait.until for wait in waits)
-        self.wake(until)
+        until = min((wait.until for wait in waits if wait.until is not None), default=None)
+        if until is not None:
+            self.wake(until)
         names = tuple(sorted(wait.key for wait in waits))
         reasons = tuple(sorted({wait.reason for wait in waits}))
-        waiting = RunWaiting(reasons=reasons, keys=names, until=until)
+        waiting = RunWaiting(for_=reasons, keys=names, until=until)
         if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
             journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))
         return False

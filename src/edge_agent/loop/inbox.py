@@ -63,7 +63,7 @@ class Inbox:
         self._known()
         key, question = self._question(question_id)
         given = self.journal.event(f"{key}/answer", QuestionAnswered)
-        if given and given.answered_by == "person":
+        if given and given.by == "person":
             if given.answer == answer:
                 return given
             raise Refusal(409, "already_answered", "The question was answered by a person already, in other words.")
@@ -71,7 +71,7 @@ class Inbox:
             gone = "The question is no longer open: its time is over, or what it was about has ended."
             raise Refusal(410, "question_expired", gone)
         self.driver.wake()
-        event = QuestionAnswered(question_id=question_id, answer=answer, answered_by="person")
+        event = QuestionAnswered(question_id=question_id, answer=answer, by="person")
         self.journal.append("input", Draft(key=f"{key}/answer", event=event))
         return event
 

@@ -21,6 +21,9 @@ _CLASSES = {
 }
 
 
+_KEYWORDS = {"for_": "for", "from_": "from"}  # fields that are no names in Python
+
+
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(_CLASSES[kind])
@@ -30,6 +33,9 @@ def encode(event: RecordedEvent | PassingEvent) -> JsonObject:
     """The event's own fields, without its type. Those that are None are left out, but for limits: no cap is said."""
     data = _adapter(event.type).dump_python(event, mode="json", exclude_none=True)
     del data["type"]
+    for name, keyword in _KEYWORDS.items():
+        if name in data:
+            data[keyword] = data.pop(name)
     if isinstance(event, RunCreated):
         data["limits"] = asdict(event.limits)
     return data
@@ -37,7 +43,11 @@ def encode(event: RecordedEvent | PassingEvent) -> JsonObject:
 
 def decode(kind: str, data: JsonObject) -> RecordedEvent:
     """Raises KeyError for an unknown type, pydantic.ValidationError for a wrong shape."""
-    return _adapter(kind).validate_python({**data, "type": kind})
+    named = {**data, "type": kind}
+    for name, keyword in _KEYWORDS.items():
+        if keyword in named:
+            named[name] = named.pop(keyword)
+    return _adapter(kind).validate_python(named)
 
 
 def encode_money(money: dict[str, Amount]) -> JsonObject:

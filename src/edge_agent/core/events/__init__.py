@@ -1,0 +1,213 @@
+"""Everything a run can say, as one closed union. Names and shapes are forever: each has a golden file in tests/wire.
+
+Recorded events move the run and carry seq, key, batch and life on their record. Passing events are for whoever is
+listening and are never stored: what they said is in the record that ends them.
+Order of a direct run (one life); in a planned one each step holds such rounds, between plan.created and the answer's
+model call:
+
+    run.created, run.started
+    ├─ boundary                          before each round: what it stops, what it offers
+    ├─ model.requested                   one attempt; its key is the `part` of the deltas
+    │   ├─ step.reasoning-delta*, step.text-delta*
+    │   └─ model.answered | model.failed (then the next attempt, perhaps after run.waiting)
+    ├─ tool.approval-requested -> run.waiting -> tool.approval-resolved       where a person is asked
+    ├─ tool.called -> tool.progress*  -> tool.result | tool.unknown        per call, side by side
+    │  tool.rejected                     a call that never ran
+    └─ run.completed | run.cancelled | run.failed
+"""
+
+from edge_agent.core.events.passing_events import (
+    FinalReasoningDelta,
+    FinalTextDelta,
+    PlanStepAdded,
+    PlanThoughtDelta,
+    Retry,
+    StepReasoningDelta,
+    StepTextDelta,
+    ToolProgress,
+    UsageSoFar,
+)
+from edge_agent.core.events.plan_events import (
+    CallOutcome,
+    MessageDelivered,
+    MessageQueued,
+    MessageUndelivered,
+    Plan,
+    PlanCreated,
+    PlanRevised,
+    PlanStep,
+    ReplanCause,
+    ReplanDecision,
+    ReplanMode,
+    RevisionsExceeded,
+    StepCompleted,
+    StepStarted,
+)
+from edge_agent.core.events.round_events import (
+    Boundary,
+    DeliveredMessage,
+    FinishReason,
+    Handoff,
+    ModelAnswered,
+    ModelFailed,
+    ModelRefused,
+    ModelRejected,
+    ModelRequested,
+    OfferedTools,
+    Stage,
+)
+from edge_agent.core.events.run_events import (
+    ApprovalMode,
+    BudgetExceeded,
+    CancelRequested,
+    ErrorInfo,
+    Fault,
+    FaultKind,
+    ForkedFrom,
+    Mode,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunWaiting,
+    StopReason,
+    Timer,
+    ToolRule,
+    WaitReason,
+)
+from edge_agent.core.events.tool_events import (
+    ApprovalModeChanged,
+    ApprovalRequested,
+    ApprovalResolved,
+    FileRef,
+    OnUnknown,
+    QuestionAnswered,
+    QuestionAsked,
+    RejectReason,
+    ToolCalled,
+    ToolRejected,
+    ToolResult,
+    ToolUnknown,
+    UnknownCause,
+)
+
+RecordedEvent = (
+    RunCreated
+    | RunStarted
+    | RunResumed
+    | CancelRequested
+    | Timer
+    | RunWaiting
+    | RunCompleted
+    | RunCancelled
+    | RunFailed
+    | Boundary
+    | ModelRequested
+    | ModelAnswered
+    | ModelFailed
+    | ModelRefused
+    | ModelRejected
+    | Handoff
+    | ToolCalled
+    | ToolResult
+    | ToolUnknown
+    | ToolRejected
+    | QuestionAsked
+    | QuestionAnswered
+    | ApprovalRequested
+    | ApprovalResolved
+    | ApprovalModeChanged
+    | PlanCreated
+    | PlanRevised
+    | StepStarted
+    | StepCompleted
+    | ReplanDecision
+    | RevisionsExceeded
+    | MessageQueued
+    | MessageDelivered
+    | MessageUndelivered
+    | BudgetExceeded
+    | Fault
+)
+Terminal = RunCompleted | RunCancelled | RunFailed
+TERMINAL_TYPES = frozenset({"run.completed", "run.cancelled", "run.failed"})
+Delta = StepTextDelta | StepReasoningDelta | FinalTextDelta | FinalReasoningDelta | PlanThoughtDelta
+PassingEvent = Delta | PlanStepAdded | ToolProgress | UsageSoFar | Retry
+Event = RecordedEvent | PassingEvent
+
+__all__ = [
+    "TERMINAL_TYPES",
+    "ApprovalMode",
+    "ApprovalModeChanged",
+    "ApprovalRequested",
+    "ApprovalResolved",
+    "Boundary",
+    "BudgetExceeded",
+    "CallOutcome",
+    "CancelRequested",
+    "DeliveredMessage",
+    "Delta",
+    "ErrorInfo",
+    "Event",
+    "Fault",
+    "FaultKind",
+    "FileRef",
+    "FinalReasoningDelta",
+    "FinalTextDelta",
+    "FinishReason",
+    "ForkedFrom",
+    "Handoff",
+    "MessageDelivered",
+    "MessageQueued",
+    "MessageUndelivered",
+    "Mode",
+    "ModelAnswered",
+    "ModelFailed",
+    "ModelRefused",
+    "ModelRejected",
+    "ModelRequested",
+    "OfferedTools",
+    "OnUnknown",
+    "PassingEvent",
+    "Plan",
+    "PlanCreated",
+    "PlanRevised",
+    "PlanStep",
+    "PlanStepAdded",
+    "PlanThoughtDelta",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "RecordedEvent",
+    "RejectReason",
+    "ReplanCause",
+    "ReplanDecision",
+    "ReplanMode",
+    "Retry",
+    "RevisionsExceeded",
+    "RunCancelled",
+    "RunCompleted",
+    "RunCreated",
+    "RunFailed",
+    "RunResumed",
+    "RunStarted",
+    "RunWaiting",
+    "Stage",
+    "StepCompleted",
+    "StepReasoningDelta",
+    "StepStarted",
+    "StepTextDelta",
+    "StopReason",
+    "Terminal",
+    "Timer",
+    "ToolCalled",
+    "ToolProgress",
+    "ToolRejected",
+    "ToolResult",
+    "ToolRule",
+    "ToolUnknown",
+    "UnknownCause",
+    "UsageSoFar",
+    "WaitReason",
+]

@@ -1,0 +1,91 @@
+"""Passing: for whoever is listening, never stored. What deltas say is in the record that ends their part."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from edge_agent.core.usage import Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTextDelta:
+    """`offset` counts characters of the part's text, so that a client can join in the middle."""
+
+    part: str
+    offset: int
+    delta: str
+    step: int
+    type: Literal["step.text-delta"] = "step.text-delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReasoningDelta:
+    part: str
+    offset: int
+    delta: str
+    step: int
+    type: Literal["step.reasoning-delta"] = "step.reasoning-delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalTextDelta:
+    """The answer of a planned run, as the synthesizer writes it."""
+
+    part: str
+    offset: int
+    delta: str
+    type: Literal["final.text-delta"] = "final.text-delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalReasoningDelta:
+    part: str
+    offset: int
+    delta: str
+    type: Literal["final.reasoning-delta"] = "final.reasoning-delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanThoughtDelta:
+    part: str
+    offset: int
+    delta: str
+    type: Literal["plan.thought-delta"] = "plan.thought-delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStepAdded:
+    """A hint while the plan forms: `step` is its description so far known; it can still change."""
+
+    part: str
+    step: str
+    index: int
+    type: Literal["plan.step-added"] = "plan.step-added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress:
+    call_id: str
+    progress: float
+    total: float | None = None
+    message: str | None = None
+    step: int
+    round: int
+    type: Literal["tool.progress"] = "tool.progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSoFar:
+    """After each model call, over the whole run."""
+
+    phase: Literal["plan", "execute", "replan", "synthesize"]
+    usage: Amount
+    type: Literal["usage"] = "usage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Derived from model.failed: a client clears what it showed for that part."""
+
+    part: str
+    error: str
+    type: Literal["retry"] = "retry"

@@ -1,0 +1,112 @@
+"""Recorded: a boundary and the attempts of a model call."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from edge_agent.core.errors import ModelErrorKind
+from edge_agent.core.messages import AssistantMessage
+from edge_agent.core.usage import Usage
+
+Stage = Literal["plan", "round", "replan", "final"]
+FinishReason = Literal["stop", "length", "tool-calls", "filtered", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTools:
+    """The tools a round offered: their names in order and a hash of their descriptions."""
+
+    names: tuple[str, ...] = ()
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveredMessage:
+    """A steering message a boundary took in."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """The one place that looks at the tail: the conversation is built from it and only from it.
+
+    stop: why no further round or step is made (cancelled: the cancel of the step). final: the last round, without
+    tools, from the reserve.
+    """
+
+    stop: Literal["max_steps", "budget", "cancelled"] | None = None
+    final: bool = False
+    messages: tuple[DeliveredMessage, ...] = ()
+    tools: OfferedTools = OfferedTools()
+    type: Literal["boundary"] = "boundary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequested:
+    stage: Stage
+    model: str
+    provider: str
+    attempt: int
+    prompt_hash: str
+    estimated_input: int
+    output_cap: int | None = None
+    type: Literal["model.requested"] = "model.requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
+    """`estimated`: the provider reported no usage."""
+
+    stage: Stage
+    message: AssistantMessage
+    finish_reason: FinishReason
+    usage: Usage
+    estimated: bool
+    latency_ms: int
+    cost_usd: float = 0.0
+    type: Literal["model.answered"] = "model.answered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    """`error`: how it failed; `lost` after a restart, `run-ended` in the terminal batch.
+
+    usage: estimated; a lost one costs its reserve. retry_at: ms since the epoch."""
+
+    stage: Stage
+    attempt: int
+    error: ModelErrorKind | Literal["lost", "cancelled", "run-ended"]
+    message: str
+    retryable: bool
+    usage: Usage
+    retry_at: int | None = None
+    type: Literal["model.failed"] = "model.failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRefused:
+    """A retry that no longer fits the caps."""
+
+    stop: Literal["budget"]
+    type: Literal["model.refused"] = "model.refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRejected:
+    """An after_model hook turned the answer down: it leaves the history, its tools never run, its round is used up."""
+
+    attempt: int
+    reason: str
+    reminder: str | None = None
+    type: Literal["model.rejected"] = "model.rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handoff:
+    """The next rounds are another agent's."""
+
+    from_: str
+    to: str
+    reason: str | None = None
+    type: Literal["handoff"] = "handoff"

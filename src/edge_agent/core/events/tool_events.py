@@ -1,0 +1,146 @@
+"""Recorded: tool calls, what came of them, and what a person said to one."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from edge_agent.core.events.run_events import ApprovalMode
+from edge_agent.core.messages import JsonObject
+
+UnknownCause = Literal["lost", "cancelled", "timed-out", "run-ended"]
+OnUnknown = Literal["report", "ask", "retry", "fail"]
+RejectReason = Literal["invalid-arguments", "unknown-tool", "denied", "budget", "off-palette", "cut-off", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRef:
+    """A file of the run, at GET /v1/runs/{id}/files/{name}."""
+
+    name: str
+    media_type: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """On record before the tool runs. `arguments` are those after the input sanitizer."""
+
+    call_id: str
+    name: str
+    server: str | None = None
+    arguments: JsonObject
+    idempotency_key: str
+    read_only: bool
+    safe_to_repeat: bool
+    on_unknown: OnUnknown
+    step: int
+    round: int
+    type: Literal["tool.called"] = "tool.called"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """`output` is the text after the output sanitizer; what exceeds 64 KiB is whole in `files`.
+    The model saw its first and last characters, `model_chars` in all."""
+
+    call_id: str
+    name: str
+    ok: bool
+    output: str
+    structured: JsonObject | None = None
+    model_chars: int
+    files: tuple[FileRef, ...] = ()
+    duration_ms: int
+    step: int
+    round: int
+    type: Literal["tool.result"] = "tool.result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUnknown:
+    """The tool may have run: it answers the call like a result. `message` is what the model is told."""
+
+    call_id: str
+    name: str
+    cause: UnknownCause
+    policy: OnUnknown
+    message: str
+    step: int
+    round: int
+    type: Literal["tool.unknown"] = "tool.unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRejected:
+    """The tool did not run. `message` is what the model is told."""
+
+    call_id: str
+    name: str
+    reason: RejectReason
+    message: str
+    step: int
+    round: int
+    type: Literal["tool.rejected"] = "tool.rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """A person is asked; the run waits for question.answered. For an unknown-outcome: may the call be made again?"""
+
+    question_id: str
+    for_: Literal["unknown-outcome"]
+    cause: UnknownCause
+    question: str
+    expires_at: int
+    type: Literal["question.asked"] = "question.asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered:
+    """By whom: a person, the deadline, or the end of the life, which withdraws what nobody answered (`cancel`)."""
+
+    question_id: str
+    answer: str | None = None
+    by: Literal["person", "expiry", "cancel"]
+    type: Literal["question.answered"] = "question.answered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested:
+    """A person is asked whether a call may run. `arguments` are those after the input sanitizer; a decision is bound to
+    their hash. `expires_at`: ms since the epoch; None: never."""
+
+    call_id: str
+    name: str
+    server: str | None = None
+    arguments: JsonObject
+    arguments_hash: str
+    read_only: bool
+    expires_at: int | None
+    step: int
+    round: int
+    type: Literal["tool.approval-requested"] = "tool.approval-requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalResolved:
+    """`automatic`: nobody decided it for this very call. `arguments`: edited by the person. `remember`: for the run."""
+
+    call_id: str
+    name: str
+    server: str | None = None
+    approved: bool
+    by: Literal["person", "rule", "expiry", "cancel", "remembered"]
+    automatic: bool = False
+    remember: bool = False
+    reason: str | None = None
+    arguments: JsonObject | None = None
+    arguments_hash: str | None = None
+    type: Literal["tool.approval-resolved"] = "tool.approval-resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalModeChanged:
+    """Applies to the next call."""
+
+    mode: ApprovalMode
+    type: Literal["approval-mode.changed"] = "approval-mode.changed"
