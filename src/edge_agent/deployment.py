@@ -106,7 +106,9 @@ class Deployment:
             clock=clock,
             sink=sink,
             agent=agent.spec,
-            model=(lambda name: self._model(name, self.settings)) if given is None or isinstance(given, str) else lambda _: given,
+            model=(lambda name: self._model(name, self.settings))
+            if given is None or isinstance(given, str)
+            else lambda _: given,
             tools=self._toolbox(agent),
             secrets=self.settings.secrets,
             max_retries=self.settings.max_retries,

@@ -60,9 +60,6 @@ def _so_far(live: LiveRun, after: int) -> str:
 def _events(live: LiveRun, after: int) -> Response:
     """Until the run ends, waits for someone, or the client goes."""
 
-    def leave() -> None:
-        live.hub.leave(tell)
-
     def tell(items: Sequence[Item]) -> None:
         stream.write(live.framer.sse(items))
         waits = bool(items) and isinstance(items[-1], Record) and items[-1].type == "run.waiting"
@@ -71,8 +68,8 @@ def _events(live: LiveRun, after: int) -> Response:
         if waits or live.journal.ended:
             stream.end()
 
-    stream = EventStream(leave)
-    live.hub.join(live.journal, after, tell)
+    stream = EventStream(lambda: leave())
+    leave = live.hub.join(live.journal, after, tell)
     if not live.journal.ended and live.waits:
         stream.write(RETRY_WHEN_WAITING)
         stream.end()

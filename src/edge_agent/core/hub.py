@@ -31,11 +31,14 @@ class Hub:
         self._tells: list[Tell] = []
         self._open: dict[tuple[str, str], _Part] = {}
 
-    def join(self, journal: Journal, after: int, tell: Tell) -> None:
-        """One synchronous block, so that nothing falls between what was and what comes."""
+    def join(self, journal: Journal, after: int, tell: Tell) -> Callable[[], None]:
+        """One synchronous block, so that nothing falls between what was and what comes.
+
+        Returns the way to leave."""
         missed: list[Item] = [record for record in journal.in_order() if record.seq > after]
         tell([*missed, *self.open_parts()])
         self._tells.append(tell)
+        return lambda: self._leave(tell)
 
     def follow(self, tell: Tell) -> None:
         """From now on, for as long as the hub lives."""
@@ -66,6 +69,6 @@ class Hub:
             with contextlib.suppress(Exception):  # the record is made: whoever cannot be told comes back with a cursor
                 tell(items)
 
-    def leave(self, tell: Tell) -> None:
+    def _leave(self, tell: Tell) -> None:
         with contextlib.suppress(ValueError):
             self._tells.remove(tell)

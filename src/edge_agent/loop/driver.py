@@ -21,6 +21,7 @@ from edge_agent.core.events import (
     ToolRejected,
     ToolResult,
     ToolUnknown,
+    WaitReason,
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Alarm
@@ -143,8 +144,8 @@ class Driver:
         if until is not None:
             self.wake(until)
         names = tuple(sorted(wait.key for wait in waits))
-        reasons = tuple(sorted({wait.reason for wait in waits}))
-        waiting = RunWaiting(for_=reasons, keys=names, until=until)
+        reasons: list[WaitReason] = sorted({wait.reason for wait in waits})
+        waiting = RunWaiting(for_=tuple(reasons), keys=names, until=until)
         if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
             journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))
         return False

@@ -12,7 +12,7 @@ from edge_agent.core.model import CalledTool
 from edge_agent.models.openai_chat.deltas import mended
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     id: str = ""
     name: str = ""
@@ -26,11 +26,10 @@ class _Call:
     @property
     def whole(self) -> bool:
         """Whether the arguments are a JSON object already; nothing but space could follow."""
-        text = self.text.strip()
-        if not text.endswith("}"):
-            return False
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False  # the text is put together only where it may be one
         try:
-            return isinstance(json.loads(text), dict)
+            return isinstance(json.loads(self.text), dict)
         except (ValueError, RecursionError):
             return False
 
@@ -83,7 +82,7 @@ class ToolCalls:
         call = self._known(fragment)
         if call is None:
             return self._new(fragment)
-        again = call.whole and fragment.arguments.lstrip().startswith("{")
+        again = fragment.arguments.lstrip().startswith("{") and call.whole
         if again and _repeats(call, fragment):
             return None
         return self._new(fragment) if again or _begins(call, fragment, named) else call
