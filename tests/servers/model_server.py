@@ -13,6 +13,7 @@ is the number of assistant messages. Scenarios:
     hang                      headers, then silence                  silent        not even headers
     html                      an HTML page                           json          a JSON document in place of a stream
     cut                       half a text, then the connection closes
+    late-cut, late-hang       a whole text, then the connection breaks off or stays open, without [DONE]
     error-in-stream           half a text, then an error object      overflow      400, the context window is exceeded
     429-retry-after-N         429 with Retry-After: N the first time, then a text
     status-N, status-N-times-M  HTTP N, always or the first M times, then a text
@@ -39,7 +40,7 @@ Request = tuple[str, str, dict[str, str], bytes]  # method, path, headers, body
 SLOW = 0.05  # seconds between the tokens of slow-text
 _SCENARIO = re.compile(
     r"rounds-\d+(?:-\d+)?|calls-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+|status-\d+(?:-times-\d+)?"
-    r"|error-in-stream|overflow|refuse|length|silent|hang|html|json|cut"
+    r"|error-in-stream|overflow|refuse|length|silent|late-hang|late-cut|hang|html|json|cut"
 )
 _WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
 
@@ -80,21 +81,10 @@ class Connection:
         first, *lines = head.strip().split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         method, path, _ = first.split(" ", 2)
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return method, path, headers, await self._chunked()
         return method, path, headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
 
-    async def _chunked(self) -> bytes:
-        body = b""
-        while size := int((await self.reader.readline()).split(b";")[0], 16):
-            body += await self.reader.readexactly(size)
-            await self.reader.readexactly(2)
-        await self.reader.readuntil(b"\r\n")
-        return body
-
     async def answer(self, status: int, body: bytes, kind: str = "application/json", **more: str) -> None:
-        headers = {"content-type": kind, "content-length": str(len(body)), **more}
-        self._head(status, headers)
+        self._head(status, {"content-type": kind, "content-length": str(len(body)), **more})
         self.writer.write(body)
         await self._drain()
 
@@ -251,7 +241,9 @@ class ModelServer:
             seen.chunks += 1
             self._changed.set()
         seen.done = True  # a client may close at [DONE], before the last bytes
-        if name == "cut":
+        if name == "late-hang":
+            await connection.until_closed()
+        if name in ("cut", "late-cut"):
             return False
         await connection.end()
         return True
@@ -269,12 +261,10 @@ class ModelServer:
 
     async def _whole(self, connection: Connection, name: str, seen: Seen) -> None:
         if name == "html":
-            await connection.answer(200, b"<!doctype html><title>Welcome</title>", "text/html")
-            return
-        message = {"role": "assistant", "content": "".join(_WORDS), "tool_calls": None}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return await connection.answer(200, b"<!doctype html><title>Welcome</title>", "text/html")
+        choice = {"index": 0, "message": {"content": "".join(_WORDS), "tool_calls": None}, "finish_reason": "stop"}
         answer = {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _usage(seen, len(_WORDS))}
-        await connection.answer(200, json.dumps(answer).encode())
+        return await connection.answer(200, json.dumps(answer).encode())
 
     def _frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
         if seen.scenario in self.script:
@@ -319,7 +309,6 @@ def _turn_of_run(body: Json) -> int:
 
 
 def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
-    """A text of `length` tokens, and how it ends."""
     if name == "refuse":
         yield _frame(_chunk(seen, {"role": "assistant", "refusal": "I cannot help with that."}))
         yield from _end(seen, "stop", 6)
@@ -331,7 +320,9 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
         yield _frame(_chunk(seen, {"content": _WORDS[number % len(_WORDS)]}))
     if name == "error-in-stream":
         yield _frame({"error": {"message": "The server is overloaded", "type": "server_error", "code": 503}})
-    if name not in ("cut", "error-in-stream"):
+    elif name.startswith("late"):
+        yield _frame(_chunk(seen, {}, "stop"))
+    elif name != "cut":
         yield from _end(seen, "length" if name == "length" else "stop", length)
 
 
@@ -390,19 +381,6 @@ async def serve_model(
         yield server
     finally:
         await server.close(listening)
-
-
-@asynccontextmanager
-async def model_process(script: Path | None = None, *, tool: str = "") -> AsyncGenerator[str]:
-    """A server in a process of its own; gives its base URL. Its log is at /_log of the same host."""
-    command = [sys.executable, __file__, "--port", "0", "--tool", tool, *(["--script", str(script)] if script else [])]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        yield (await process.stdout.readline()).decode().split()[-1]
-    finally:
-        process.terminate()
-        await process.wait()
 
 
 async def _main() -> None:

@@ -1,7 +1,6 @@
 """The OpenAI-compatible model over real sockets: what only the connection shows."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -15,7 +14,8 @@ from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
-from tests.servers.model_server import ModelServer, model_process, serve_model
+from tests.servers.model_server import ModelServer, serve_model
+from tests.servers.running import running
 
 KEY = "sk-very-secret-key"
 REQUEST = ModelRequest(system="", messages=(UserMessage(text="hello"),))
@@ -176,13 +176,38 @@ async def test_a_run_of_rounds_ends_with_a_text_and_survives_being_asked_again(s
         ]
 
 
+@pytest.mark.parametrize("scenario", ["late-cut", "late-hang"])
+async def test_once_the_model_has_finished_a_broken_end_takes_nothing_away(server: ModelServer, scenario: str) -> None:
+    events = await listen(model(server, scenario, stall_timeout=0.1))
+    assert events[-1] == Finished(reason="stop")
+
+
+async def test_a_refusal_whose_body_never_comes_is_told_all_the_same() -> None:
+    closed = asyncio.Event()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 99\r\n\r\nBusy")
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        endpoint = Endpoint(provider="test", base_url=f"http://127.0.0.1:{port}/v1", key=KEY)
+        transport = HttpxTransport(httpx2.AsyncClient)
+        error = await failure(OpenAIChat(name="m", endpoint=endpoint, transport=transport, stall_timeout=0.1))
+        assert error.kind == "unavailable"
+        assert "Busy" in error.message
+        await closed.wait()
+
+
 async def test_the_server_runs_in_a_process_of_its_own_too() -> None:
-    async with model_process() as url, httpx2.AsyncClient() as client:
-        endpoint = Endpoint(provider="test", base_url=url)
+    with running("model_server.py") as process:
+        endpoint = Endpoint(provider="test", base_url=f"{process.url}/v1")
         one = OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
         await listen(one, ModelRequest(system="", messages=(UserMessage(text="Please do text-3."),)))
-        host = url.removesuffix("/v1")
-        log = (await client.get(f"{host}/_log")).json()
-        assert [(seen["scenario"], seen["done"], seen["messages"]) for seen in log] == [("text-3", True, 1)]
-        await client.post(f"{host}/_reset")
-        assert json.loads((await client.get(f"{host}/_log")).text) == []
+        assert [(seen["scenario"], seen["done"], seen["messages"]) for seen in process.log()] == [("text-3", True, 1)]
+        httpx2.post(f"{process.url}/_reset").raise_for_status()
+        assert process.log() == []

@@ -11,6 +11,7 @@ from edge_agent.core.model import CalledTool, Finished, ModelEvent, Opaque, Reas
 from edge_agent.core.usage import Usage
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.failures import Source
+from edge_agent.wire.sse import MAX_CHARS
 
 SOURCE = Source(model="test/model", host="models.example.com", secrets=("sk-secret-key",))
 Json = dict[str, Any]
@@ -272,6 +273,12 @@ def test_a_whole_call_that_is_repeated_counts_once() -> None:
     assert called(*deltas) == [("f", "{}")]
 
 
+def test_braces_inside_arguments_begin_no_call() -> None:
+    pieces = ['{"a": [{"b": {}', "}", "{", '"c": 1}', "{", "}", "]}"]
+    deltas = [[call("f", "", index=0, id="c1")], *([call(None, piece, index=0)] for piece in pieces)]
+    assert called(*deltas) == [("f", "".join(pieces))]
+
+
 def test_arguments_may_be_an_object_or_missing() -> None:
     assert called([call("f", {"x": "ü"}, index=0)]) == [("f", '{"x": "ü"}')]
     assert called([{"index": 0, "function": {"name": "f"}}]) == [("f", "")]
@@ -298,6 +305,15 @@ def test_openrouter_s_reasoning_details_are_kept_whole() -> None:
     kept = [{"type": "reasoning.text", "index": 0, "text": "ab", "signature": "sig"}, details[3]]
     part = OpaquePart(provider="test", data={"message": {"reasoning_details": kept}})
     assert events == [Opaque(part=part), Finished(reason="stop")]
+
+
+def test_details_without_an_index_are_kept_one_by_one_and_strange_ones_are_not() -> None:
+    y: Json = {"type": "y", "index": 0, "format": None}
+    told: list[Any] = [[{"type": "x", "data": "a"}, None], [{"type": "x"}], 3, [y], [{**y, "id": "i"}]]
+    deltas = (chunk({"reasoning_details": details}) for details in told)
+    events = read(stream(*deltas, chunk({}, "stop")), replayed=("reasoning_details",))
+    kept: list[Json] = [{"type": "x", "data": "a"}, {"type": "x"}, {**y, "id": "i"}]
+    assert events[0] == Opaque(part=OpaquePart(provider="test", data={"message": {"reasoning_details": kept}}))
 
 
 def test_a_signature_on_a_call_is_kept_with_its_place() -> None:
@@ -327,6 +343,14 @@ def test_a_json_document_in_place_of_a_stream_is_the_whole_answer() -> None:
 
 def test_a_document_without_a_finish_reason_is_whole_all_the_same() -> None:
     assert read(b'{"choices": [{"message": {"content": "hi"}}]}')[-1] == Finished(reason="stop")
+
+
+def test_a_document_without_end_is_a_bad_answer() -> None:
+    one = answer()
+    one.feed(b"{".ljust(MAX_CHARS))
+    with pytest.raises(ModelError) as caught:
+        one.feed(b" ")
+    assert caught.value.kind == "bad-answer"
 
 
 def test_half_a_document_is_a_cut_answer() -> None:
