@@ -43,7 +43,7 @@ def _name(check: Callable[[Subject], Awaitable[None]]) -> str:
 
 @pytest.mark.parametrize("check", CONTRACT, ids=_name)
 @pytest.mark.parametrize("kind", ["memory", "file", "faulty"])
-async def test_sql_log(check: Callable[[Subject], Awaitable[None]], kind: str, tmp_path: Path) -> None:
+async def test_the_log_over_sql_keeps_its_contract(check: Callable[[Subject], Awaitable[None]], kind: str, tmp_path: Path) -> None:
     opened = Opened(tmp_path if kind == "file" else None)
 
     def wrap(log: Log) -> Log:

@@ -20,7 +20,7 @@ BUSY = ModelError("rate-limited", "too many requests", retryable=True, retry_aft
 
 
 def figure(text: str) -> None:
-    print(text)  # noqa: T201 - how many points there were, for who runs it with -s
+    print(text)  # how many points there were, for who runs it with -s
 
 
 def calls(*names: str) -> Answer:

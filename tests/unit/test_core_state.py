@@ -4,7 +4,7 @@ from edge_agent.core.errors import ModelError
 from edge_agent.core.state import fold
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.models.scripted import Answer, ScriptedModel
-from tests.unit.loop_kit import Lived, Setting, live
+from tests.unit.loop_kit import Lived, Setting, cancels, live, resumes
 from tests.unit.test_loop_calls import doubtful
 from tests.unit.test_loop_direct import look
 
@@ -40,10 +40,10 @@ def test_a_run_waits_as_long_as_nothing_it_waits_for_has_come() -> None:
 def test_a_failed_run_says_why_and_a_resumed_one_runs_again() -> None:
     wrong = ModelError("unauthorized", "the key is wrong", retryable=False)
     model = ScriptedModel(answers=[wrong, "done"])
-    lived = live(Setting(model=model, acts={"end/0": lambda inbox: inbox.resume()}))
+    lived = live(Setting(model=model, acts={"end/0": resumes}))
     at = statuses(lived)
     assert (at["end/0"], at["life/1"], at["end/1"]) == ("failed", "running", "completed")
-    failed = fold("run-1", lived.records[: at and list(at).index("end/0") + 1])
+    failed = fold("run-1", lived.records[: list(at).index("end/0") + 1])
     assert failed.error is not None
     assert failed.error.code == "unauthorized"
     assert (failed.text, failed.stop_reason) == ("", "error")
@@ -51,7 +51,7 @@ def test_a_failed_run_says_why_and_a_resumed_one_runs_again() -> None:
 
 def test_a_wait_of_an_earlier_life_is_over() -> None:
     busy = ModelError("rate-limited", "busy", retryable=True, retry_after=600)
-    acts = {"s1/r1/a0/due": lambda inbox: inbox.cancel(), "end/0": lambda inbox: inbox.resume()}
+    acts = {"s1/r1/a0/due": cancels, "end/0": resumes}
     lived = live(Setting(model=ScriptedModel(answers=[busy, "done"]), acts=acts))
     at = statuses(lived)
     assert at["end/0"] == "cancelled"

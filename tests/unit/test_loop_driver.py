@@ -29,7 +29,7 @@ from edge_agent.testing import Faults, Kill, VirtualClock, in_memory_log, in_vir
 from edge_agent.tools.toolbox import Toolbox
 from edge_agent.wire import codec
 from tests.contracts.log_contract import created
-from tests.unit.loop_kit import Setting, live
+from tests.unit.loop_kit import Setting, cancels, cancels_after, live, resumes
 
 
 @tool
@@ -196,10 +196,7 @@ def test_a_cancel_in_the_pause_before_a_retry_and_in_a_long_wait_ends_the_run_at
     for wait in (4, 600):
         busy = ModelError("rate-limited", "busy", retryable=True, retry_after=wait)
 
-        def cancel_soon(inbox: Any) -> None:
-            asyncio.get_running_loop().call_later(1, inbox.cancel)
-
-        lived = live(Setting(model=ScriptedModel(answers=[busy]), acts={"s1/r1/a0/end": cancel_soon}))
+        lived = live(Setting(model=ScriptedModel(answers=[busy]), acts={"s1/r1/a0/end": cancels_after(1)}))
         assert isinstance(lived.end, RunCancelled)
         at = {r.key: r.at for r in lived.records}
         assert at["end/0"] - at["cancel/0"] < 100
@@ -214,10 +211,7 @@ class Slow(Toolbox):
 
 
 def test_a_cancel_while_the_tools_are_taken_in_ends_the_run_at_once() -> None:
-    def cancel_soon(inbox: Any) -> None:
-        asyncio.get_running_loop().call_later(1, inbox.cancel)
-
-    lived = live(Setting(model=ScriptedModel(answers=[]), toolbox=Slow(), acts={"run": cancel_soon}))
+    lived = live(Setting(model=ScriptedModel(answers=[]), toolbox=Slow(), acts={"run": cancels_after(1)}))
     assert isinstance(lived.end, RunCancelled)
     assert lived.all_keys() == ["run", "life/0", "cancel/0", "end/0"]
 
@@ -232,7 +226,7 @@ def test_a_cancel_while_an_intent_becomes_durable_runs_no_tool() -> None:
         return "paid"
 
     model = ScriptedModel(answers=[Answer(calls=(("pay", {}),))])
-    lived = live(Setting(model=model, tools=[pay], acts={"s1/r1/c0/call": lambda inbox: inbox.cancel()}))
+    lived = live(Setting(model=model, tools=[pay], acts={"s1/r1/c0/call": cancels}))
     assert not ran
     assert [u.cause for u in lived.of(ToolUnknown)] == ["cancelled"]
     assert isinstance(lived.end, RunCancelled)
@@ -253,10 +247,7 @@ def test_the_end_of_a_life_answers_what_was_open_and_withdraws_what_was_asked() 
     made: Any = Doubtful()
     model = ScriptedModel(answers=[Answer(calls=(("doubtful", {}),)), "done"], by_turn=True)
 
-    def cancel(inbox: Any) -> None:
-        asyncio.get_running_loop().call_later(5, inbox.cancel)
-
-    acts = {"s1/r1/c0/ask/0": cancel, "end/0": lambda inbox: inbox.resume()}
+    acts = {"s1/r1/c0/ask/0": cancels_after(5), "end/0": resumes}
     lived = live(Setting(model=model, tools=[made], acts=acts))
     assert [a.by for a in lived.of(QuestionAnswered)] == ["cancel"]
     assert [u.cause for u in lived.of(ToolUnknown)] == ["cancelled"]

@@ -81,7 +81,7 @@ def test_an_unknown_run_is_refused_and_leaves_nothing(box: Box) -> None:
 
 def test_the_alarm_is_set_before_the_append(box: Box) -> None:
     box.create()
-    box.driver._next = None
+    box.clock.at -= 1  # an earlier time than the one that is set: it is set again
     box.inbox.cancel("enough")
     assert box.alarm.set_before == [0, 1]
     assert box.keys() == ["run", "cancel/0"]
