@@ -12,7 +12,7 @@ from edge_agent.core.events import Event, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
 from edge_agent.core.messages import JsonObject, Turn
-from edge_agent.core.ports import Log, Record
+from edge_agent.core.ports import Clock, Log, Record
 from edge_agent.core.state import RunState, fold
 from edge_agent.deployment import Deployment
 from edge_agent.loop.driver import Driver
@@ -33,7 +33,7 @@ class SystemClock:
 class AsyncioAlarm:
     """Rings when `ring` is awaited: the driver of an in-process run is whoever waits for it."""
 
-    def __init__(self, clock: SystemClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock, self._changed = clock, asyncio.Event()
         self._at: int | None = None
 
