@@ -68,7 +68,7 @@ def _events(live: LiveRun, after: int) -> Response:
         if waits or live.journal.ended:
             stream.end()
 
-    stream = EventStream(lambda: leave())
+    stream = EventStream(lambda: leave())  # noqa: PLW0108 - it is made two lines below
     leave = live.hub.join(live.journal, after, tell)
     if not live.journal.ended and live.waits:
         stream.write(RETRY_WHEN_WAITING)

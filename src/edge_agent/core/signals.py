@@ -7,8 +7,8 @@ from edge_agent.core.events import RecordedEvent, WaitReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there, unless someone was
-    first."""
+    """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there, unless
+    someone was first."""
 
     key: str
     reason: WaitReason
