@@ -85,27 +85,28 @@ async def test_an_impossible_address_is_a_failed_connection(base_url: str) -> No
 
 @pytest.mark.parametrize("scenario", ["hang", "silent"])
 async def test_silence_is_a_stall_and_closes_the_connection(server: ModelServer, scenario: str) -> None:
-    error = await failure(model(server, scenario, stall_timeout=0.05))
+    error = await failure(model(server, scenario, stall_timeout=0.5))
     assert (error.kind, error.retryable) == ("stalled", True)
     await server.until(lambda seen: seen[0].closed_early)
 
 
 async def test_the_whole_call_may_have_a_time_limit(server: ModelServer) -> None:
-    error = await failure(model(server, "slow-text-400", timeout=0.2))
+    error = await failure(model(server, "slow-text-400", timeout=0.5))
     assert (error.kind, error.retryable) == ("timeout", True)
     await server.until(lambda seen: seen[0].closed_early)
 
 
 async def test_a_stream_that_keeps_talking_does_not_stall(server: ModelServer) -> None:
-    events = await listen(model(server, "slow-text-6", stall_timeout=0.2))
+    events = await listen(model(server, "slow-text-25", stall_timeout=1))
     assert events[-1] == Finished(reason="stop")
 
 
 async def test_time_a_consumer_takes_is_no_silence(server: ModelServer) -> None:
-    async with aclosing(model(server, "text-20", stall_timeout=0.1).stream(REQUEST)) as events:
-        async for event in events:
-            if isinstance(event, TextDelta) and not event.text.startswith(" "):
-                await asyncio.sleep(0.05)
+    pause = 0.7
+    async with aclosing(model(server, "slow-text-4", stall_timeout=0.5).stream(REQUEST)) as events:
+        async for _ in events:
+            await asyncio.sleep(pause)
+            pause = 0
     assert server.seen[0].done
 
 
@@ -119,9 +120,14 @@ async def test_a_cancel_before_the_headers_closes_the_connection(server: ModelSe
 
 
 async def test_a_cancel_by_someone_else_is_no_stall(server: ModelServer) -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
+    async def follow() -> None:
+        async with asyncio.timeout(None) as limit:
+            until.add_done_callback(lambda _: limit.reschedule(0))
             await listen(model(server, "hang", stall_timeout=30))
+
+    until = asyncio.ensure_future(server.until(bool))
+    with pytest.raises(TimeoutError):
+        await follow()
     await server.until(lambda seen: seen[0].closed_early)
 
 
@@ -178,7 +184,7 @@ async def test_a_run_of_rounds_ends_with_a_text_and_survives_being_asked_again(s
 
 @pytest.mark.parametrize("scenario", ["late-cut", "late-hang"])
 async def test_once_the_model_has_finished_a_broken_end_takes_nothing_away(server: ModelServer, scenario: str) -> None:
-    events = await listen(model(server, scenario, stall_timeout=0.1))
+    events = await listen(model(server, scenario, stall_timeout=0.5))
     assert events[-1] == Finished(reason="stop")
 
 
@@ -197,7 +203,7 @@ async def test_a_refusal_whose_body_never_comes_is_told_all_the_same() -> None:
         port = listening.sockets[0].getsockname()[1]
         endpoint = Endpoint(provider="test", base_url=f"http://127.0.0.1:{port}/v1", key=KEY)
         transport = HttpxTransport(httpx2.AsyncClient)
-        error = await failure(OpenAIChat(name="m", endpoint=endpoint, transport=transport, stall_timeout=0.1))
+        error = await failure(OpenAIChat(name="m", endpoint=endpoint, transport=transport, stall_timeout=0.5))
         assert error.kind == "unavailable"
         assert "Busy" in error.message
         await closed.wait()

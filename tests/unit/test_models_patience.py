@@ -40,11 +40,11 @@ async def test_the_limit_of_the_whole_is_over_all_waits() -> None:
 
 
 async def test_silence_begins_anew_with_each_wait() -> None:
-    patience = Patience(stall=0.08, total=None)
-    for _ in range(4):
-        await patience.wait(asyncio.sleep(0.03))
-    await asyncio.sleep(0.1)  # a consumer takes its time
-    await patience.wait(asyncio.sleep(0.03))
+    patience = Patience(stall=0.5, total=None)
+    for _ in range(5):
+        await patience.wait(asyncio.sleep(0.12))
+    await asyncio.sleep(0.6)  # a consumer takes its time
+    await patience.wait(asyncio.sleep(0.12))
     with pytest.raises(OutOfPatience):
         await patience.wait(forever())
 
