@@ -68,9 +68,10 @@ def test_tools_are_described_in_the_prompt_and_not_sent_as_tools() -> None:
     assert not {"tools", "tool_choice"} & told.keys()
     system = told["messages"][0]["content"]
     assert system.startswith("Be brief.\n\n")
-    assert "calculator: Works out a number." in system
-    assert 'expression (string): What to work out., unit ("m" | "km", optional)' in system
-    assert "arguments: none" in system
+    arguments = '{"expression": <string: What to work out.>, "unit": <"m" | "km", optional>}'
+    assert f'{{"tool": "calculator", "arguments": {arguments}}}\n  Works out a number.' in system
+    assert '{"tool": "now", "arguments": {}}\n  The time.' in system
+    assert '{"answer": <string>}' in system
 
 
 def test_the_answer_is_constrained_to_a_call_of_an_offered_tool_or_an_answer() -> None:
