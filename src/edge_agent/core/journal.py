@@ -116,6 +116,12 @@ class Journal:
     def cleaned_text(self, text: str) -> str:
         return self.cleaned(Fault(kind="storage", message=text, action="continued")).message
 
+    def undelivered(self) -> Iterator[Record]:
+        """The queued messages that no boundary has taken in, in order."""
+        for record in self.types.get("message.queued", ()):
+            if f"{record.key}/end" not in self.records:
+                yield record
+
     # -- the one way in
     def append(
         self,

@@ -25,6 +25,10 @@ def cancel(number: int) -> str:
     return f"cancel/{number}"
 
 
+def cancel_step(step: str) -> str:
+    return f"cancel-step/{step}"
+
+
 def budget(kind: str, number: int) -> str:
     return f"budget/{kind}/{number}"
 

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
@@ -23,7 +24,7 @@ from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.model import Model, ModelRequest
-from edge_agent.core.signals import Cancelled, Suspend, Wait
+from edge_agent.core.signals import Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
 from edge_agent.loop.hooking import Aborted, must, wants_abort
@@ -49,7 +50,11 @@ class ModelGaveUp(EdgeAgentError):
 
 
 class Stopped(EdgeAgentError):
-    """A recorded verdict: no attempt is made any more, the caps do not allow it."""
+    """A recorded verdict: no attempt is made any more, the caps do not allow it or the step was cancelled."""
+
+    def __init__(self, stop: Literal["budget", "cancelled"]) -> None:
+        super().__init__(stop)
+        self.stop: Literal["budget", "cancelled"] = stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,8 @@ async def ask(walk: Walk, question: Question) -> Answer:
         ended = walk.seen(f"{key}/end", ModelAnswered, ModelFailed)
         if ended is None:
             ended = _lost(walk, key, asked)
+        if ended.type == "model.failed" and ended.error == "cancelled":
+            raise Stopped("cancelled")
         if isinstance(ended, ModelAnswered):
             return Answer(answered=ended, rejected=walk.seen(f"{key}/rejected", ModelRejected))
         if (abort := walk.seen(f"{key}/abort", Fault)) and walk.in_this_life(f"{key}/abort"):
@@ -143,6 +150,8 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     """The frontier of a model call: the record of the attempt, the attempt, the record of its end."""
     key = keys.attempt(question.key, number)
     walk.ready()
+    if walk.step_cancelled(key):
+        return _refused(walk, key, "cancelled")
     walk.before_effect(key)
     await _pause(walk, key, tries)
     if question.needs_tools:
@@ -150,12 +159,12 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     model = walk.ports.model(walk.created.models[tries.model])
     request = await _request(walk, key, question)
     walk.ready()
+    if walk.step_cancelled(key):
+        return _refused(walk, key, "cancelled")
     tokens = budget.estimated_input(request)
     held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, question.cap, question.kept())
     if isinstance(held, budget.Overrun):
-        refused = ModelRefused(stop="budget")
-        walk.write(Draft(key=key, event=refused), *crossing(walk, held))
-        return refused
+        return _refused(walk, key, "budget", *crossing(walk, held))
     request = replace(request, max_output_tokens=held.cap)
     requested = ModelRequested(
         stage=question.stage,
@@ -174,13 +183,19 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     return requested
 
 
+def _refused(walk: Walk, key: str, stop: Literal["budget", "cancelled"], *notes: Draft) -> ModelRefused:
+    refused = ModelRefused(stop=stop)
+    walk.write(Draft(key=key, event=refused), *notes)
+    return refused
+
+
 async def _pause(walk: Walk, key: str, tries: _Tries) -> None:
     seconds, tries.pause = tries.pause, 0.0
     if seconds:
         try:
             await walk.effect(key, _slept(walk, seconds))
         except Cut:
-            raise Cancelled from None
+            walk.ready()
 
 
 async def _slept(walk: Walk, seconds: float) -> None:
@@ -201,7 +216,8 @@ async def _make(attempt: _Attempt) -> None:
     try:
         await walk.effect(attempt.key, listener.listen(attempt.model, attempt.request))
     except Cut:
-        raise Cancelled from None  # the terminal batch ends the attempt
+        walk.ready()  # the end of the run ends the attempt; that of a step is recorded here
+        _cut_off(attempt, heard)
     except ModelError as error:
         await _failed(attempt, heard, error)
     except Stray as error:
@@ -265,6 +281,22 @@ async def _failed(attempt: _Attempt, heard: Heard, error: ModelError) -> None:
     if abort:
         drafts.append(Draft(key=f"{key}/abort", event=Fault(kind="provider", message=error.message, action="failed")))
     walk.write(*drafts)
+
+
+def _cut_off(attempt: _Attempt, heard: Heard) -> None:
+    """By the cancel of the step. What was sent is paid for, and what was heard."""
+    walk, requested = attempt.walk, attempt.requested
+    said = budget.estimated_output(heard.message(), str(heard.thought))
+    usage = heard.usage or Usage(input=requested.estimated_input, output=said)
+    failed = ModelFailed(
+        stage=requested.stage,
+        attempt=requested.attempt,
+        error="cancelled",
+        message="the step was cancelled while the model answered",
+        retryable=False,
+        usage=usage,
+    )
+    walk.write(Draft(key=f"{attempt.key}/end", event=failed, money={attempt.key: spent_by(usage)}))
 
 
 def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:

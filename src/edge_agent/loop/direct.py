@@ -1,12 +1,21 @@
-"""The direct loop: model and tools take turns until the model answers."""
+"""The direct loop: model and tools take turns until the model answers. A planned run works off each step by it."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from edge_agent.core import keys
-from edge_agent.core.events import TERMINAL_TYPES, Boundary, Fault, ModelAnswered, OfferedTools, StopReason
+from edge_agent.core.events import (
+    TERMINAL_TYPES,
+    Boundary,
+    DeliveredMessage,
+    Fault,
+    FinishReason,
+    ModelAnswered,
+    OfferedTools,
+    StopReason,
+)
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
@@ -15,9 +24,12 @@ from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.hooking import may
+from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.walk import Walk
 
-Stop = Literal["max_steps", "budget"]
+Stop = Literal["max_steps", "budget", "cancelled"]
+SCOPE = "s1"  # of a direct run, which is one step
+FIRST = keys.round_(SCOPE, 1)
 MOST_REJECTIONS = 2  # in a row; then the answer stands
 
 
@@ -27,11 +39,30 @@ class Ending:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What the rounds of a scope are to do.
+
+    most_rounds: None for no cap. last_round: at a cap one more round without tools is made, from the reserve.
+    kept: what stays reserved for the run's final answer meanwhile.
+    """
+
+    scope: str
+    system: str
+    opening: tuple[Message, ...]
+    most_rounds: int | None
+    last_round: bool
+    kept: Callable[["Talk"], Amount]
+
+
 @dataclass(slots=True)
 class Talk:
-    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more."""
+    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more.
+
+    delivered: the messages that boundaries took in; also what an exception leaves behind."""
 
     messages: list[Message]
+    delivered: list[DeliveredMessage] = field(default_factory=list[DeliveredMessage])
     rejections: int = 0
     after_tools: bool = False
     refused: bool = False
@@ -41,19 +72,44 @@ class Talk:
         return next((m.text for m in reversed(self.messages) if isinstance(m, AssistantMessage) and m.text), "")
 
 
-async def direct(walk: Walk, scope: str) -> Ending:
+async def direct(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
-    talk = Talk(_opening(walk))
+    work = Assignment(
+        scope=SCOPE,
+        system=prompts.system(walk.ports.agent.instructions),
+        opening=(*history(walk), UserMessage(text=walk.created.input)),
+        most_rounds=walk.created.limits.max_steps,
+        last_round=True,
+        kept=lambda talk: _kept(walk, work, talk),
+    )
+    worked = await rounds(walk, work, Talk([*work.opening]))
+    reason = worked.stop or ("max_tokens" if worked.finish_reason == "length" else "stop")
+    return Ending(reason, worked.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """How the rounds of a scope ended. `stop` None: the model answered."""
+
+    stop: Stop | None
+    text: str
+    finish_reason: FinishReason | None = None
+
+
+async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
+    """Raises what `ask` and `call_tools` raise."""
     for number in itertools.count(1):
-        key = keys.round_(scope, number)
-        boundary = await _boundary(walk, key, number, talk)
+        key = keys.round_(work.scope, number)
+        boundary = await _boundary(walk, work, key, number, talk)
+        talk.delivered += boundary.messages
+        talk.messages += [UserMessage(text=message.text) for message in boundary.messages]
         if boundary.stop and not boundary.final:
-            return Ending(boundary.stop, talk.last_text)
+            return Worked(stop=boundary.stop, text=talk.last_text)
         try:
-            answer = await ask(walk, _question(walk, key, boundary, talk))
-        except Stopped:
-            if boundary.stop:
-                return Ending(boundary.stop, talk.last_text)
+            answer = await ask(walk, _question(walk, work, key, boundary, talk))
+        except Stopped as stopped:
+            if boundary.stop or stopped.stop == "cancelled":
+                return Worked(stop=boundary.stop or stopped.stop, text=talk.last_text)
             talk.refused = True
             continue
         if answer.rejected:
@@ -68,19 +124,16 @@ async def direct(walk: Walk, scope: str) -> Ending:
             talk.messages += await call_tools(walk, _round(key, number, boundary, answer.answered))
             talk.after_tools = True
         if boundary.stop or not message.calls:
-            return Ending(boundary.stop or _stop_reason(answer.answered), message.text)
+            return Worked(stop=boundary.stop, text=message.text, finish_reason=answer.answered.finish_reason)
     raise AssertionError("unreachable")
 
 
-def _opening(walk: Walk) -> list[Message]:
-    turns = [
-        UserMessage(text=t.text) if t.role == "user" else AssistantMessage(text=t.text) for t in walk.created.history
+def history(walk: Walk) -> list[Message]:
+    """The turns of the earlier conversation."""
+    return [
+        UserMessage(text=turn.text) if turn.role == "user" else AssistantMessage(text=turn.text)
+        for turn in walk.created.history
     ]
-    return [*turns, UserMessage(text=walk.created.input)]
-
-
-def _stop_reason(answered: ModelAnswered) -> StopReason:
-    return "max_tokens" if answered.finish_reason == "length" else "stop"
 
 
 def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered) -> Round:
@@ -95,21 +148,29 @@ def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered) -
 
 
 # -- the boundary
-async def _boundary(walk: Walk, key: str, number: int, talk: Talk) -> Boundary:
-    """The one place that looks at the tail: cancelled? caps? which tools? Decided once, in one block, and recorded."""
+async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: Talk) -> Boundary:
+    """The one place that looks at the tail: cancelled? caps? messages? which tools? Decided once, in one block."""
     if found := walk.seen(key, Boundary):
         return found
     walk.ready()
-    if number == 1 and (on_run_start := walk.ports.agent.hooks.on_run_start):
+    if key == FIRST and (on_run_start := walk.ports.agent.hooks.on_run_start):
         await may(walk, key, "on_run_start", lambda: on_run_start(walk.created.input))
         walk.ready()
     unreachable = await walk.take_in_tools(key, again=True)
     walk.ready()
     tools = () if _text_is_forced(walk, talk) else walk.ports.tools.offered()
-    stop, notes = _caps(walk, number, talk, tools)
-    final = stop is not None and _fits(walk, talk, (), Amount(), _final_cap(walk)) is None
-    boundary = Boundary(stop=stop, final=final, tools=_offer(() if stop else tools))
-    walk.write(Draft(key=key, event=boundary), *notes, *_faults(walk, key, unreachable))
+    messages, delivered = take_in_messages(walk, key, "round")
+    ahead = Talk([*talk.messages, *(UserMessage(text=message.text) for message in messages)], refused=talk.refused)
+    stop, notes = _caps(walk, work, number, ahead, tools)
+    final = (
+        work.last_round
+        and stop is not None
+        and _fits(walk, work, ahead, (), kept=Amount(), cap=_final_cap(walk)) is None
+    )
+    if stop and not final:  # no round follows that could show them: they wait for whoever comes next
+        messages, delivered = (), []
+    boundary = Boundary(stop=stop, final=final, messages=messages, tools=_offer(() if stop else tools))
+    walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable))
     return boundary
 
 
@@ -130,17 +191,22 @@ def _faults(walk: Walk, key: str, sentences: Sequence[str]) -> list[Draft]:
     return [Draft(key=f"{key}/fault/mcp/{index}", event=event, by="note") for index, event in enumerate(events)]
 
 
-def _caps(walk: Walk, number: int, talk: Talk, tools: tuple[ToolSpec, ...]) -> tuple[Stop | None, list[Draft]]:
+def _caps(
+    walk: Walk, work: Assignment, number: int, talk: Talk, tools: tuple[ToolSpec, ...]
+) -> tuple[Stop | None, list[Draft]]:
     limits = walk.created.limits
+    if walk.step_cancelled(work.scope):
+        return "cancelled", []
     if talk.refused:
         return "budget", []
     if limits.max_seconds is not None:
         seconds = active_seconds(walk.journal, walk.ports.clock.now())
         if seconds >= limits.max_seconds:
             return "budget", crossing(walk, budget.Overrun(kind="seconds", used=seconds, cap=limits.max_seconds))
-    if limits.max_steps is not None and number > limits.max_steps:
-        return "max_steps", crossing(walk, budget.Overrun(kind="steps", used=number - 1, cap=limits.max_steps))
-    over = _fits(walk, talk, tools, _kept(walk, talk), budget.round_cap(limits, walk.ports.context_window))
+    if work.most_rounds is not None and number > work.most_rounds:
+        over_steps = budget.Overrun(kind="steps", used=number - 1, cap=work.most_rounds)
+        return "max_steps", crossing(walk, over_steps) if work.last_round else []
+    over = _fits(walk, work, talk, tools, kept=work.kept(talk), cap=budget.round_cap(limits, walk.ports.context_window))
     return ("budget", crossing(walk, over)) if over else (None, [])
 
 
@@ -148,18 +214,20 @@ def _final_cap(walk: Walk) -> int:
     return budget.final_cap(walk.created.limits, walk.ports.context_window)
 
 
-def _kept(walk: Walk, talk: Talk) -> Amount:
+def _kept(walk: Walk, work: Assignment, talk: Talk) -> Amount:
     """What stays reserved for the final answer while rounds are made. Nothing where no token cap is set."""
     limits = walk.created.limits
     caps = (limits.max_input_tokens, limits.max_output_tokens, limits.max_reasoning_tokens, limits.max_total_tokens)
     if all(cap is None for cap in caps):
         return Amount()
-    tokens = budget.estimated_input(_request(walk, talk, (), final=True))
+    tokens = budget.estimated_input(_request(walk, work, talk, (), final=True))
     return budget.kept_for_the_end(limits, walk.ports.context_window, tokens)
 
 
-def _fits(walk: Walk, talk: Talk, tools: tuple[ToolSpec, ...], kept: Amount, cap: int) -> budget.Overrun | None:
-    tokens = budget.estimated_input(_request(walk, talk, tools, final=not tools))
+def _fits(
+    walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, kept: Amount, cap: int
+) -> budget.Overrun | None:
+    tokens = budget.estimated_input(_request(walk, work, talk, tools, final=not tools))
     held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, cap, kept)
     return held if isinstance(held, budget.Overrun) else None
 
@@ -174,11 +242,11 @@ def active_seconds(journal: Journal, now: int) -> float:
 
 
 # -- the request
-def _question(walk: Walk, key: str, boundary: Boundary, talk: Talk) -> Question:
+def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: Talk) -> Question:
     def build() -> ModelRequest:
         offered = {tool.name: tool for tool in walk.ports.tools.offered()}
         tools = tuple(offered[name] for name in boundary.tools.names if name in offered)
-        return _request(walk, talk, tools, final=boundary.final)
+        return _request(walk, work, talk, tools, final=boundary.final)
 
     limits, window = walk.created.limits, walk.ports.context_window
     return Question(
@@ -186,16 +254,16 @@ def _question(walk: Walk, key: str, boundary: Boundary, talk: Talk) -> Question:
         stage="round",
         build=build,
         cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
-        kept=lambda: Amount() if boundary.final else _kept(walk, talk),
+        kept=lambda: Amount() if boundary.final else work.kept(talk),
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
     )
 
 
-def _request(walk: Walk, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:
+def _request(walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:
     last = [UserMessage(text=prompts.LAST_ROUND)] if final else []
     return ModelRequest(
-        system=prompts.system(walk.ports.agent.instructions),
+        system=work.system,
         messages=(*talk.messages, *last),
         tools=tools,
         tool_choice="auto" if tools else "none",

@@ -111,7 +111,7 @@ class Driver:
         """One walk from the top; True: another one at once."""
         try:
             walk = Walk(self.run_id, self.journal, ports, slice_)
-            ending = await direct(walk, "s1")
+            ending = await direct(walk)
             walk.frontier(keys.end(self.journal.life))
         except Suspend as suspended:
             return self._let_go(suspended.waits)

@@ -57,8 +57,10 @@ class Effects:
             self._running.pop(task)
             self._cut.discard(task)
 
-    def cut(self) -> None:
-        self._cut.update(task for task in self._running if task.cancel())
+    def cut(self, scope: str | None = None) -> None:
+        """All of them, or those of a scope."""
+        hit = [task for task, key in self._running.items() if scope is None or key.startswith(f"{scope}/")]
+        self._cut.update(task for task in hit if task.cancel())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +150,11 @@ class Walk:
     def cancelled(self) -> bool:
         return keys.cancel(self.journal.life) in self.journal.records
 
+    def step_cancelled(self, key: str) -> bool:
+        """Whether the step that `key` lies in was cancelled. Spent with the step's end: its replan runs."""
+        step = key.split("/", 1)[0]
+        return keys.cancel_step(step) in self.journal.records and f"{step}/end" not in self.journal.records
+
     def before_effect(self, key: str) -> None:
         """Raises Yield when the slice is used up; an effect that passes is counted."""
         self.frontier(key)
@@ -169,7 +176,8 @@ class Walk:
         try:
             return await self.effect(key, self.ports.tools.refresh())
         except Cut:
-            raise Cancelled from None
+            self.ready()  # of the run; a step that was cancelled goes on to record it
+            return ()
 
     def in_this_life(self, key: str) -> bool:
         """Failures and forbidden outcomes of earlier lives end nothing any more: the run was resumed after them."""

@@ -86,9 +86,9 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRefused:
-    """A retry that no longer fits the caps."""
+    """An attempt that is not made: it does not fit the caps any more, or its step was cancelled."""
 
-    stop: Literal["budget"]
+    stop: Literal["budget", "cancelled"]
     type: Literal["model.refused"] = "model.refused"
 
 
