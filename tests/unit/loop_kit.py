@@ -167,5 +167,7 @@ async def _live(setting: Setting) -> Lived:
         metadata=setting.metadata,
     )
     await simulated.call(lambda inbox: inbox.create(created, "print", idempotent=True))
+    if setting.log:  # of a run that was begun before
+        simulated.instance.driver.wake()
     await simulated.until_ended()
     return Lived(simulated, items, refusals)
