@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from edge_agent.core.errors import ModelError
+from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import OpaquePart
 from edge_agent.core.model import CalledTool, Finished, ModelEvent, Opaque, ReasoningDelta, TextDelta, UsageSeen
 from edge_agent.core.usage import Usage
@@ -85,17 +86,17 @@ def test_half_an_emoji_waits_for_its_other_half() -> None:
     [("stop", "stop"), ("length", "length"), ("model_length", "length"), ("content_filter", "filtered"),
      ("tool_calls", "stop"), ("something new", "other")],
 )  # fmt: skip
-def test_finish_reasons_are_mapped(finish: str, reason: str) -> None:
-    assert read(stream(chunk({"content": "x"}, finish)))[-1] == Finished(reason=reason)  # type: ignore[arg-type]
+def test_finish_reasons_are_mapped(finish: str, reason: FinishReason) -> None:
+    assert read(stream(chunk({"content": "x"}, finish)))[-1] == Finished(reason=reason)
 
 
 @pytest.mark.parametrize(
     "finish, reason",
     [("stop", "tool-calls"), ("tool_calls", "tool-calls"), ("what", "tool-calls"), ("length", "length")],
 )
-def test_tool_calls_win_over_a_stop_and_a_cut_wins_over_tool_calls(finish: str, reason: str) -> None:
+def test_tool_calls_win_over_a_stop_and_a_cut_wins_over_tool_calls(finish: str, reason: FinishReason) -> None:
     events = read(stream(chunk({"tool_calls": [call("f", "{}", index=0)]}, finish)))
-    assert events == [CalledTool(name="f", arguments="{}"), Finished(reason=reason)]  # type: ignore[arg-type]
+    assert events == [CalledTool(name="f", arguments="{}"), Finished(reason=reason)]
 
 
 def test_text_after_the_finish_reason_still_counts() -> None:

@@ -91,10 +91,12 @@ class ChatAnswer:
         choices: Any = payload.get("choices")
         if isinstance(choices, list):
             for choice in cast(list[Any], choices):
-                if isinstance(choice, dict) and not choice.get("index"):  # pyright: ignore[reportUnknownMemberType]
+                if isinstance(choice, dict):
                     self._choice(cast(JsonObject, choice))
 
     def _choice(self, choice: JsonObject) -> None:
+        if choice.get("index"):
+            return  # another answer to the same question; none was asked for
         if error := choice.get("error"):
             raise failed_inside(self._source, error)
         delta: Any = choice.get("delta" if "delta" in choice else "message")
