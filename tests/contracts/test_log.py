@@ -43,7 +43,9 @@ def _name(check: Callable[[Subject], Awaitable[None]]) -> str:
 
 @pytest.mark.parametrize("check", CONTRACT, ids=_name)
 @pytest.mark.parametrize("kind", ["memory", "file", "faulty"])
-async def test_the_log_over_sql_keeps_its_contract(check: Callable[[Subject], Awaitable[None]], kind: str, tmp_path: Path) -> None:
+async def test_the_log_over_sql_keeps_its_contract(
+    check: Callable[[Subject], Awaitable[None]], kind: str, tmp_path: Path
+) -> None:
     opened = Opened(tmp_path if kind == "file" else None)
 
     def wrap(log: Log) -> Log:
@@ -91,10 +93,10 @@ def test_another_fault_of_the_database_comes_out_as_it_was() -> None:
     opened = Opened(None)
     log = opened.fresh()
     log.append([record(1, "run", created())])
-    opened.connections[0].execute("drop table log")
-    opened.connections[0].execute("create table log(seq integer)")
-    with pytest.raises(sqlite3.OperationalError):
-        log.append([record(2, "a", fault("a"))])
+    opened.connections[0].execute("drop table meta")
+    with pytest.raises(sqlite3.OperationalError, match="no such table: meta"):
+        log.append([record(2, "a", fault("a"))], (), {"restarts": "1"})
+    assert [r.key for r in log.load()] == ["run"]
     opened.close()
 
 

@@ -20,7 +20,7 @@ from edge_agent.core.events import (
     ToolResult,
     UsageSoFar,
 )
-from edge_agent.core.messages import AssistantMessage, ToolMessage, ToolSpec, UserMessage
+from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolMessage, ToolSpec, UserMessage
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.tooling import Tool
 from edge_agent.core.usage import Usage
@@ -257,3 +257,25 @@ def test_hooks_and_steps_are_as_many_as_rounds() -> None:
     hooks = Hooks(before_model=lambda request: seen.append(len(request.messages)))
     live(Setting(model=ScriptedModel(answers=[looks("a"), looks("b"), "done"]), tools=[look], hooks=hooks))
     assert seen == [1, 3, 5]
+
+
+def test_parts_only_a_provider_understands_are_kept_and_sent_back() -> None:
+    signed = Answer(calls=(("look", {"q": "a"}),), opaque=({"signature": "c2ln"},))
+    model = ScriptedModel(answers=[signed, "done"])
+    lived = live(Setting(model=model, tools=[look]))
+    part = OpaquePart(provider="scripted", data={"signature": "c2ln"})
+    assert lived.of(ModelAnswered)[0].message.opaque == (part,)
+    said = model.requests[1].messages[1]
+    assert isinstance(said, AssistantMessage)
+    assert said.opaque == (part,)
+
+
+def test_a_cap_that_is_crossed_again_in_the_same_life_is_said_once() -> None:
+    def look_for_ever(request: ModelRequest) -> Answer:
+        return looks("more") if request.tools else Answer(text="", cut=True, usage=Usage(input=900, output=10))
+
+    model = ScriptedModel(answers=[look_for_ever] * 30)
+    lived = live(Setting(model=model, tools=[look], limits=Limits(max_steps=None, max_input_tokens=2_500)))
+    assert [b.kind for b in lived.of(BudgetExceeded)] == ["input"]
+    assert completed(lived).stop_reason == "budget"
+    assert len(lived.of(ModelRefused)) == 1

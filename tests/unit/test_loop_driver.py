@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge_agent import Limits, tool
-from edge_agent.core.errors import Closed, ModelError
+from edge_agent.core.errors import Closed, EdgeAgentError, ModelError
 from edge_agent.core.events import (
     ModelFailed,
     QuestionAnswered,
@@ -310,3 +310,19 @@ def test_a_kill_by_hand_is_one_death_and_the_run_goes_on() -> None:
     assert isinstance(lived.end, RunCompleted)
     assert lived.object.faults.deaths == 1
     assert isinstance(lived.object.faults, Faults)
+
+
+def test_a_life_that_was_ended_while_a_slice_ran_takes_nothing_more() -> None:
+    def end_later(inbox: Any) -> None:
+        journal = inbox.journal
+        asyncio.get_running_loop().call_later(1.5, lambda: close.close(journal, close.cancelled(journal)))
+
+    lived = live(Setting(model=ScriptedModel(answers=[Answer(text="abc", delay=1)], piece=1), acts={"run": end_later}))
+    assert isinstance(lived.end, RunCancelled)
+    assert lived.all_keys()[-2:] == ["s1/r1/a0/end", "end/0"]
+    assert lived.object.instance.journal.log.meta("slice") == "closed"
+
+
+def test_a_failure_of_our_own_without_a_word_of_its_own_says_what_it_is() -> None:
+    error = close.why(EdgeAgentError("something else"))
+    assert (error.kind, error.code, error.message) == ("internal", "internal", "something else")
