@@ -19,7 +19,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall
-from edge_agent.core.ports import Log, Record, StoredFile
+from edge_agent.core.ports import Log, Record, Send, StoredFile, Unsent
 from edge_agent.core.usage import Amount, Usage
 
 AT = 1_764_510_796_123  # ms since the epoch: more than 32 bits
@@ -205,6 +205,63 @@ async def durable_returns_when_everything_is_on_the_disk(subject: Subject) -> No
     assert [r.key for r in subject.again().load()] == ["run"]
 
 
+def send(key: str, **arguments: object) -> Send:
+    return Send(key=key, destination="directory", method="report", arguments=dict(arguments))
+
+
+async def what_is_to_be_sent_is_written_with_its_records_or_not_at_all(subject: Subject) -> None:
+    log = subject.fresh()
+    assert log.outbox() == []
+    told = send("listed/1", created=AT, big=2**60, text="é 👍 \x00", nested={"a": [None, 1.5]})
+    log.append([record(1, "run", created())], sends=[told, send("other")])
+    assert subject.again().outbox() == [Unsent(send=told, tries=0, due=0), Unsent(send=send("other"), tries=0, due=0)]
+    rejected(lambda: log.append([record(2, "run", fault("again"))], sends=[send("never")]))
+    said = rejected(lambda: log.append([record(2, "a", fault("a"))], sends=[send("huge", text="x" * 2_000_000)]))
+    assert "huge" in said
+    assert "bytes" in said
+    assert [r.key for r in log.load()] == ["run"]
+    assert [unsent.send.key for unsent in log.outbox()] == ["listed/1", "other"]
+    log.append([record(2, "a", fault("a"))], sends=[send("listed/1", another="text")])
+    assert log.outbox()[0].send == told, "a key is sent once"
+    assert len(log.outbox()) == 2
+
+
+async def what_was_tried_in_vain_is_due_later_and_what_arrived_is_gone(subject: Subject) -> None:
+    log = subject.fresh()
+    log.append([record(1, "run", created())], sends=[send("a"), send("b"), send("c")])
+    log.postpone("b", AT)
+    log.postpone("b", AT + 60_000)
+    log.acknowledge("a")
+    log.acknowledge("nobody knows this one")
+    log.postpone("a", AT)
+    left = [Unsent(send=send("b"), tries=2, due=AT + 60_000), Unsent(send=send("c"), tries=0, due=0)]
+    assert log.outbox() == left
+    again = subject.again()
+    assert again.outbox() == left
+    assert all(type(unsent.due) is int and type(unsent.tries) is int for unsent in again.outbox())
+
+
+async def an_erasure_leaves_a_tombstone_and_what_is_to_be_sent(subject: Subject) -> None:
+    log = subject.fresh()
+    assert not log.erased()
+    assert not subject.again().exists(), "asking made nothing"
+    file = StoredFile(name="f", media_type="text/plain", content=b"x")
+    log.append([record(1, "run", created("x" * 70_000))], [file], {"fingerprint": "f"}, [send("a")])
+    assert not log.erased()
+    log.erase(AT, [send("forget")])
+    log.set_meta("slice", "closed")
+    for seen in (log, subject.again()):
+        assert seen.erased()
+        assert not seen.exists()
+        assert seen.load() == []
+        assert (seen.meta("fingerprint"), seen.meta("slice"), seen.file("f")) == (None, None, None)
+        assert [unsent.send.key for unsent in seen.outbox()] == ["a", "forget"]
+    log.acknowledge("a")
+    log.acknowledge("forget")
+    assert subject.again().outbox() == []
+    assert subject.again().erased()
+
+
 CONTRACT: tuple[Callable[[Subject], Awaitable[None]], ...] = (
     asking_for_an_unknown_run_leaves_nothing_behind,
     what_is_appended_is_loaded_as_it_was_and_in_order,
@@ -216,4 +273,7 @@ CONTRACT: tuple[Callable[[Subject], Awaitable[None]], ...] = (
     a_record_that_cannot_fit_a_row_is_refused_with_its_size,
     files_of_any_size_come_back_and_the_last_of_a_name_counts,
     durable_returns_when_everything_is_on_the_disk,
+    what_is_to_be_sent_is_written_with_its_records_or_not_at_all,
+    what_was_tried_in_vain_is_due_later_and_what_arrived_is_gone,
+    an_erasure_leaves_a_tombstone_and_what_is_to_be_sent,
 )

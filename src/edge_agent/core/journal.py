@@ -16,7 +16,8 @@ from edge_agent.core.events import (
     RunCreated,
     ToolCalled,
 )
-from edge_agent.core.ports import By, Clock, Log, Record, Sink, StoredFile
+from edge_agent.core.listing import Listed
+from edge_agent.core.ports import By, Clock, Log, Record, Send, Sink, StoredFile
 from edge_agent.core.strings import in_event, well_formed
 from edge_agent.core.usage import Amount, total_of
 
@@ -37,13 +38,19 @@ class Draft:
 class Journal:
     """Loaded by one select, then kept in step. Nothing is appended to a run that has ended, but the next life.
 
-    `mask` turns declared secrets in an event into a placeholder before anything sees it.
+    `mask` turns declared secrets in an event into a placeholder before anything sees it. `listed` keeps the directory
+    of runs told; without it nobody is told anything.
     """
 
     def __init__(
-        self, log: Log, clock: Clock, sink: Sink, mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event
+        self,
+        log: Log,
+        clock: Clock,
+        sink: Sink,
+        mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event,
+        listed: Listed | None = None,
     ) -> None:
-        self.log, self.clock, self.sink, self.mask = log, clock, sink, mask
+        self.log, self.clock, self.sink, self.mask, self._listed = log, clock, sink, mask, listed
         self.records: dict[str, Record] = {}
         self.under: dict[str, list[str]] = {}
         self.types: dict[str, list[Record]] = {}
@@ -52,6 +59,7 @@ class Journal:
         self.agent = ""
         for record in log.load():
             self._index(record)
+        self.erased = not self.records and log.erased()
 
     def _index(self, record: Record) -> None:
         self.records[record.key] = record
@@ -130,18 +138,31 @@ class Journal:
         files: Sequence[StoredFile] = (),
         meta: Mapping[str, str] = MappingProxyType({}),
         new_life: bool = False,
+        sends: Sequence[Send] = (),
     ) -> Record:
-        """Synchronous and atomic: store, index, tell. Returns the last record.
+        """Synchronous and atomic: store, index, tell. `sends` go into the outbox in the same transaction. Returns the
+        last record.
 
-        Raises Closed when the run has ended (unless this begins a new life)."""
+        Raises Closed when the run has ended (unless this begins a new life), and when it was erased."""
+        if self.erased:
+            raise Closed("the run was deleted")
         if self.ended and not new_life:
             raise Closed(f"the run has ended with {self.ended.type}")
         made = self._made(by, drafts, self.life + new_life)
-        self.log.append(made, files, meta)
+        waits = self.types.get("run.waiting", ())
+        reports = self._listed.after(self.records, waits[-1] if waits else None, made) if self._listed else ()
+        self.log.append(made, files, meta, (*sends, *reports))
         for record in made:
             self._index(record)
         self.sink.recorded(made)
         return made[-1]
+
+    def erase(self) -> None:
+        """Everything on record goes for good, but for what is still to be sent. The run must have ended.
+
+        What is in memory stays until the object lets go of it: a loop that is still under way meets Closed."""
+        self.log.erase(self.clock.now(), self._listed.erased(self.in_order()) if self._listed else ())
+        self.erased = True
 
     def _made(self, by: By, drafts: Sequence[Draft], life: int) -> list[Record]:
         seq, at, agent = len(self.records), self.clock.now(), self.agent

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from edge_agent.core.events import PassingEvent, RecordedEvent
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.usage import Amount
 
 By = Literal["loop", "input", "note"]
@@ -41,8 +42,30 @@ class StoredFile:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """What a run has to tell another object, written down with the records that it goes with.
+
+    It may arrive more than once, late, and after what was sent later: the receiver knows a repeat by what it holds, or
+    by `key`, which is unique in the run. `destination`: see the `Post`. `arguments` are JSON."""
+
+    key: str
+    destination: str
+    method: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent:
+    """A send that nobody has acknowledged yet. `due`: ms since the epoch."""
+
+    send: Send
+    tries: int
+    due: int
+
+
 class Log(Protocol):
-    """The durable log of one run. Not shared: one object owns it."""
+    """The durable log of one run, and its outbox. Not shared: one object owns it."""
 
     def exists(self) -> bool:
         """Whether the run was created. Makes nothing."""
@@ -57,10 +80,12 @@ class Log(Protocol):
         records: Sequence[Record],
         files: Sequence[StoredFile] = (),
         meta: Mapping[str, str] = MappingProxyType({}),
+        sends: Sequence[Send] = (),
     ) -> None:
-        """All or nothing, synchronous; `meta` is set in the same transaction.
+        """All or nothing, synchronous; `meta` and `sends` are written in the same transaction. A send whose key was
+        sent before is not sent again.
 
-        Raises ValueError for a record that exceeds the row limit, and for a seq or key that is taken."""
+        Raises ValueError for a record or a send that exceeds the row limit, and for a seq or key that is taken."""
         ...
 
     async def durable(self) -> None:
@@ -77,7 +102,28 @@ class Log(Protocol):
         ...
 
     def set_meta(self, name: str, value: str) -> None:
-        """Not before the first append."""
+        """Not before the first append. Kept nowhere once the log was erased."""
+        ...
+
+    def outbox(self) -> list[Unsent]:
+        """What is not acknowledged, in the order it was appended; also after the end and the erasure."""
+        ...
+
+    def acknowledge(self, key: str) -> None:
+        """The send under `key` has arrived. Acknowledgements are no history: its row goes."""
+        ...
+
+    def postpone(self, key: str, due: int) -> None:
+        """One more try was in vain; the next one is at `due`."""
+        ...
+
+    def erase(self, at: int, sends: Sequence[Send] = ()) -> None:
+        """In one transaction: records, files and meta go for good, a tombstone stays, and so does the outbox with
+        `sends` added. Nothing may be appended any more."""
+        ...
+
+    def erased(self) -> bool:
+        """Whether there is a tombstone. Makes nothing."""
         ...
 
 
@@ -89,6 +135,15 @@ class Sink(Protocol):
         ...
 
     def passing(self, event: PassingEvent) -> None: ...
+
+
+class Post(Protocol):
+    """The way to other objects."""
+
+    async def send(self, send: Send) -> None:
+        """Returns when the receiver has acknowledged; raises whatever it likes where that is not known. May be
+        cancelled, and will be repeated after that."""
+        ...
 
 
 class Clock(Protocol):

@@ -15,6 +15,17 @@ class Usage:
     reasoning: int = 0
 
 
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    input_, cached, cache_write, output, reasoning = 0, 0, 0, 0, 0
+    for usage in usages:
+        input_ += usage.input
+        cached += usage.cached
+        cache_write += usage.cache_write
+        output += usage.output
+        reasoning += usage.reasoning
+    return Usage(input=input_, cached=cached, cache_write=cache_write, output=output, reasoning=reasoning)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
     """What a record reserves or settles under a key: tokens by kind, tool calls, dollars."""

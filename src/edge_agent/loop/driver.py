@@ -3,6 +3,7 @@
 A slice that dies (crash, deploy, eviction) leaves its alarm, which rings again; the walk goes on from the log.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,12 @@ from edge_agent.core.events import (
     WaitReason,
 )
 from edge_agent.core.journal import Draft, Journal
-from edge_agent.core.ports import Alarm
+from edge_agent.core.ports import Alarm, Post
 from edge_agent.core.signals import Cancelled, Suspend, Wait, Yield
 from edge_agent.loop import close
 from edge_agent.loop.direct import direct
 from edge_agent.loop.hooking import at_the_end
+from edge_agent.loop.outbox import Outbox
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
@@ -44,7 +46,8 @@ class SliceBudget:
 
 
 class Driver:
-    """`ports` is called at the beginning of each slice, so that a code error there is met like any other."""
+    """`ports` is called at the beginning of each slice, so that a code error there is met like any other. Without a
+    `post` nothing is sent."""
 
     def __init__(
         self,
@@ -53,8 +56,11 @@ class Driver:
         alarm: Alarm,
         ports: Callable[[], Ports],
         slice_budget: SliceBudget = SliceBudget(),
+        *,
+        post: Post | None = None,
     ) -> None:
         self.run_id, self.journal, self.alarm, self._ports, self._budget = run_id, journal, alarm, ports, slice_budget
+        self.outbox = Outbox(journal.log, journal.clock, post)
         self.current: Ports | None = None
         self._next: int | None = None
 
@@ -74,8 +80,19 @@ class Driver:
 
     # -- a slice
     async def ring(self) -> None:
-        """What the alarm runs. Never raises: a failure backs off and rings again, and counts as a restart."""
+        """What the alarm runs: a slice, and beside and after it what the run has to tell others, also after its end."""
         self._next = None
+        telling = asyncio.ensure_future(self.outbox.pump())
+        try:
+            await self._work()
+        finally:
+            await telling
+        await self.outbox.pump()
+        if (due := self.outbox.due()) is not None:
+            self.wake(due)
+
+    async def _work(self) -> None:
+        """Never raises: a failure backs off and rings again, and counts as a restart."""
         if not self.journal.records or self.journal.ended:
             return
         if self._stuck():

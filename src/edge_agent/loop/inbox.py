@@ -5,8 +5,16 @@ from typing import cast
 
 from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
-from edge_agent.core.events import CancelRequested, QuestionAnswered, QuestionAsked, RunCreated, RunResumed
+from edge_agent.core.events import (
+    CancelRequested,
+    MessageQueued,
+    QuestionAnswered,
+    QuestionAsked,
+    RunCreated,
+    RunResumed,
+)
 from edge_agent.core.journal import Draft, Journal
+from edge_agent.loop import close
 from edge_agent.loop.driver import Driver
 
 
@@ -17,6 +25,8 @@ class Inbox:
 
     def create(self, created: RunCreated, fingerprint: str, *, idempotent: bool) -> None:
         """The same request under the same Idempotency-Key finds its run; anything else meets 409."""
+        if self.journal.erased:
+            raise deleted()
         if self.journal.records:
             self._found(fingerprint, idempotent=idempotent)
             return
@@ -44,6 +54,33 @@ class Inbox:
         self.journal.append("input", Draft(key=key, event=CancelRequested(reason=reason)))
         self.driver.cut()
 
+    def cancel_step(self, reason: str | None = None) -> str:
+        """The step that is open now, whose key is returned; 409 where none is. It ends blocked and is planned around."""
+        self._known()
+        if self.journal.ended:
+            raise Refusal(409, "run_ended", "The run has ended, so no step of it is open.")
+        step = next(self.journal.open_steps(), None)
+        if step is None:
+            raise Refusal(409, "no_open_step", "No step is open now. A direct run has none: cancel the run instead.")
+        key = keys.cancel_step(step)
+        if key not in self.journal.records:
+            self.driver.wake()
+            self.journal.append("input", Draft(key=key, event=CancelRequested(step=step, reason=reason)))
+            self.driver.cut(step)
+        return step
+
+    def message(self, message_id: str, text: str) -> None:
+        """Queued for the next boundary. A repeat of an id changes nothing."""
+        self._known()
+        if f"msg/{message_id}" in self.journal.records:
+            return
+        if self.journal.ended:
+            message = "The run has ended, so it takes no message. Start a new run that continues it."
+            raise Refusal(409, "run_ended", message)
+        self.driver.wake()
+        queued = MessageQueued(message_id=message_id, text=text)
+        self.journal.append("input", Draft(key=f"msg/{message_id}", event=queued))
+
     def resume(self) -> None:
         """A failed or cancelled run goes on from its log, as a new life. It decides nothing again."""
         self._known()
@@ -57,6 +94,17 @@ class Inbox:
         self.driver.wake()
         resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason="request"))
         self.journal.append("note", resumed, meta={"stalled": "0", "restarts": "0", "slice": "closed"}, new_life=True)
+
+    def delete(self) -> None:
+        """Ends the run where it has not ended, and erases it. Others are still told of both; a second time changes
+        nothing. A loop that is under way finds its run closed."""
+        if self.journal.erased:
+            return
+        self._known()
+        self.driver.wake()
+        self.driver.cut()
+        close.close(self.journal, close.cancelled(self.journal))
+        self.journal.erase()
 
     def answer(self, question_id: str, answer: str) -> QuestionAnswered:
         """The first answer stands. 404 for no such question, 409 for another answer, 410 when it is too late."""
@@ -91,5 +139,16 @@ class Inbox:
         )
 
     def _known(self) -> None:
-        if not self.journal.records:
-            raise Refusal(404, "unknown_run", "There is no run with this id. POST /v1/runs starts one.")
+        known(self.journal)
+
+
+def known(journal: Journal) -> None:
+    """Raises Refusal: 410 for a run that was deleted, 404 for one that was never created."""
+    if journal.erased:
+        raise deleted()
+    if not journal.records:
+        raise Refusal(404, "unknown_run", "There is no run with this id. POST /v1/runs starts one.")
+
+
+def deleted() -> Refusal:
+    return Refusal(410, "run_deleted", "This run was deleted: nothing of it is left, and its id is not used again.")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from edge_agent.core.events import RecordedEvent
 from edge_agent.core.long_strings import LONG, cut, restore
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.ports import Record, StoredFile
+from edge_agent.core.ports import Record, Send, StoredFile, Unsent
 from edge_agent.core.usage import Amount
 from edge_agent.storage.sql import Sql, Value
 
@@ -28,7 +28,12 @@ TABLES = (
     """create table if not exists file_chunk(
         name text not null, number integer not null, content blob not null, primary key(name, number))""",
     "create table if not exists meta(name text primary key, value text not null)",
+    """create table if not exists outbox(
+        number integer primary key, key text not null unique, destination text not null,
+        method text not null, arguments text not null, tries integer not null, due integer not null)""",
 )
+TOMBSTONE = "create table tombstone(at integer not null)"
+KEPT = ("outbox", "tombstone")  # by an erasure; whatever other tables there are go
 
 
 class Codec(Protocol):
@@ -51,9 +56,16 @@ class SqlLog:
 
     def __init__(self, sql: Sql, codec: Codec) -> None:
         self._sql, self._codec = sql, codec
+        self._gone = False
 
     def exists(self) -> bool:
-        return bool(self._sql.run("select 1 from sqlite_master where type = 'table' and name = 'log'"))
+        return self._has("log")
+
+    def erased(self) -> bool:
+        return self._has("tombstone")
+
+    def _has(self, table: str) -> bool:
+        return bool(self._sql.run("select 1 from sqlite_master where type = 'table' and name = ?", table))
 
     def load(self) -> list[Record]:
         if not self.exists():
@@ -67,10 +79,12 @@ class SqlLog:
         records: Sequence[Record],
         files: Sequence[StoredFile] = (),
         meta: Mapping[str, str] = MappingProxyType({}),
+        sends: Sequence[Send] = (),
     ) -> None:
         rows = [self._row(record) for record in records]
+        out = [_outgoing(send) for send in sends]
         try:
-            self._sql.transaction(lambda: self._write(rows, files, meta))
+            self._sql.transaction(lambda: self._write(rows, files, meta, out))
         except Exception as error:
             if taken := self._taken(records):
                 raise ValueError(f"{taken} is on record already") from error
@@ -105,10 +119,51 @@ class SqlLog:
         return cast(str, found[0][0]) if found else None
 
     def set_meta(self, name: str, value: str) -> None:
-        self._sql.run("insert or replace into meta(name, value) values(?, ?)", name, value)
+        if not self._gone:
+            self._sql.run("insert or replace into meta(name, value) values(?, ?)", name, value)
+
+    # -- the outbox
+    def outbox(self) -> list[Unsent]:
+        if not self._has("outbox"):
+            return []
+        rows = self._sql.run("select key, destination, method, arguments, tries, due from outbox order by number")
+        return [
+            Unsent(
+                send=Send(key=key, destination=to, method=method, arguments=json.loads(arguments)),
+                tries=int(tries),
+                due=int(due),
+            )
+            for key, to, method, arguments, tries, due in cast(list[tuple[Any, ...]], rows)
+        ]
+
+    def acknowledge(self, key: str) -> None:
+        self._sql.run("delete from outbox where key = ?", key)
+
+    def postpone(self, key: str, due: int) -> None:
+        self._sql.run("update outbox set tries = tries + 1, due = ? where key = ?", due, key)
+
+    # -- the end of it all
+    def erase(self, at: int, sends: Sequence[Send] = ()) -> None:
+        out = [_outgoing(send) for send in sends]
+        self._sql.transaction(lambda: self._erase(at, out))
+        self._gone = True
+
+    def _erase(self, at: int, sends: Sequence[tuple[Value, ...]]) -> None:
+        for (name,) in self._sql.run("select name from sqlite_master where type = 'table'"):
+            if name not in KEPT and not str(name).startswith(("sqlite_", "_cf_")):
+                self._sql.run(f'drop table "{name}"')
+        self._sql.run(TOMBSTONE)
+        self._sql.run("insert into tombstone(at) values(?)", at)
+        self._write_sends(sends)
 
     # -- rows
-    def _write(self, rows: Sequence[_Row], files: Sequence[StoredFile], meta: Mapping[str, str]) -> None:
+    def _write(
+        self,
+        rows: Sequence[_Row],
+        files: Sequence[StoredFile],
+        meta: Mapping[str, str],
+        sends: Sequence[tuple[Value, ...]],
+    ) -> None:
         if not self.exists():
             for table in TABLES:
                 self._sql.run(table)
@@ -121,6 +176,12 @@ class SqlLog:
                 content = text.encode("utf-8", "surrogatepass")
                 self._write_file(StoredFile(name=name, media_type="text/plain; charset=utf-8", content=content))
             self._sql.run("insert into log values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row.values)
+        self._write_sends(sends)
+
+    def _write_sends(self, sends: Sequence[tuple[Value, ...]]) -> None:
+        columns = "key, destination, method, arguments, tries, due"
+        for values in sends:
+            self._sql.run(f"insert or ignore into outbox({columns}) values(?, ?, ?, ?, 0, 0)", *values)
 
     def _write_file(self, file: StoredFile) -> None:
         self._sql.run("insert or replace into file(name, media_type) values(?, ?)", file.name, file.media_type)
@@ -163,6 +224,13 @@ class SqlLog:
         if file is None:
             raise ValueError(f"the file {name} of a long string is missing")
         return file.content.decode("utf-8", "surrogatepass")
+
+
+def _outgoing(send: Send) -> tuple[Value, ...]:
+    arguments = _json(send.arguments)
+    if (size := len(arguments.encode()) + ROOM) > ROW_LIMIT:
+        raise ValueError(f"the send {send.key} ({send.method}) has {size} bytes; a row may have {ROW_LIMIT}")
+    return send.key, send.destination, send.method, arguments
 
 
 def _json(value: Any) -> str:

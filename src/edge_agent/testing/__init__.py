@@ -12,6 +12,7 @@ from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing.faults import Faults, FaultyLog, Kill, Killed
 from edge_agent.testing.follower import Follower
 from edge_agent.testing.memory import in_memory_log
+from edge_agent.testing.post import MemoryDirectory, SimulatedPost
 from edge_agent.testing.simulated import SimulatedObject
 from edge_agent.testing.soundness import assert_sound
 from edge_agent.testing.virtual_time import VirtualClock, in_virtual_time
@@ -23,8 +24,10 @@ __all__ = [
     "Follower",
     "Kill",
     "Killed",
+    "MemoryDirectory",
     "ScriptedModel",
     "SimulatedObject",
+    "SimulatedPost",
     "VirtualClock",
     "assert_sound",
     "in_memory_log",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from edge_agent.core.ports import Log, Record, StoredFile
+from edge_agent.core.ports import Log, Record, Send, StoredFile, Unsent
 
 When = Literal["before", "after"]
 
@@ -51,12 +51,13 @@ class FaultyLog:
         records: Sequence[Record],
         files: Sequence[StoredFile] = (),
         meta: Mapping[str, str] = MappingProxyType({}),
+        sends: Sequence[Send] = (),
     ) -> None:
         self._alive()
         self._faults.appends += 1
         number = self._faults.appends
         self._die_by_plan(number, "before")
-        self._log.append(records, files, meta)
+        self._log.append(records, files, meta, sends)
         self._die_by_plan(number, "after")
 
     def exists(self) -> bool:
@@ -82,6 +83,26 @@ class FaultyLog:
     def set_meta(self, name: str, value: str) -> None:
         self._alive()
         self._log.set_meta(name, value)
+
+    def outbox(self) -> list[Unsent]:
+        self._alive()
+        return self._log.outbox()
+
+    def acknowledge(self, key: str) -> None:
+        self._alive()
+        self._log.acknowledge(key)
+
+    def postpone(self, key: str, due: int) -> None:
+        self._alive()
+        self._log.postpone(key, due)
+
+    def erase(self, at: int, sends: Sequence[Send] = ()) -> None:
+        self._alive()
+        self._log.erase(at, sends)
+
+    def erased(self) -> bool:
+        self._alive()
+        return self._log.erased()
 
     def _alive(self) -> None:
         if self.dead:

@@ -8,7 +8,8 @@ from typing import TypeVar
 from edge_agent.core.events import RecordedEvent
 from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Journal
-from edge_agent.core.ports import Log
+from edge_agent.core.listing import Listed
+from edge_agent.core.ports import Log, Post
 from edge_agent.loop.driver import Driver, SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
@@ -35,7 +36,8 @@ class SimulatedObject:
     """Runs in `in_virtual_time`. `ports` is called with the instance at the beginning of each slice.
 
     faults: when to die. vanish: what was under way at a death ends with it; else it ends unseen, as a request does that
-    has left already. on_instance is called with each new instance.
+    has left already. on_instance is called with each new instance. post: the way to the directory of runs and to other
+    objects; without one nothing is sent.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class SimulatedObject:
         slice_budget: SliceBudget | None = None,
         mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event,
         on_instance: Callable[[Instance], None] = lambda _: None,
+        post: Post | None = None,
     ) -> None:
         self.run_id, self._ports, self._mask, self._on_instance = run_id, ports, mask, on_instance
         self.log, self.faults, self._vanish = log or in_memory_log(), faults or Faults(), vanish
-        self._slice_budget = slice_budget or SliceBudget()
+        self._slice_budget, self._post = slice_budget or SliceBudget(), post
         self.clock = VirtualClock()
         self._instance: Instance | None = None
         self._owner = Owner()
@@ -68,10 +71,10 @@ class SimulatedObject:
             self._owner = mine = Owner()
             log = FaultyLog(self.log, self.faults, lambda: self._died(mine))
             hub = Hub()
-            journal = Journal(log, self.clock, hub, self._mask)
-            driver = Driver(
-                self.run_id, journal, _InstanceAlarm(self, log), lambda: self._ports(made), self._slice_budget
-            )
+            listed = Listed(self.run_id) if self._post else None
+            journal = Journal(log, self.clock, hub, self._mask, listed)
+            alarm = _InstanceAlarm(self, log)
+            driver = Driver(self.run_id, journal, alarm, lambda: self._ports(made), self._slice_budget, post=self._post)
             made = self._instance = Instance(log, hub, journal, driver, Inbox(journal, driver))
             self._on_instance(made)
         return self._instance
@@ -112,6 +115,10 @@ class SimulatedObject:
 
     async def until_ended(self) -> None:
         await self.until(self.has_ended)
+
+    async def until_told(self) -> None:
+        """Until it has ended and everything it had to tell others is acknowledged."""
+        await self.until(lambda: (self.has_ended() or self.log.erased()) and not self.log.outbox())
 
     def has_ended(self) -> bool:
         return self.instance.journal.ended is not None

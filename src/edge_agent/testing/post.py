@@ -1,0 +1,68 @@
+"""Other objects, and the network between: it loses, doubles and delays what a run sends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from edge_agent.core.listing import DIRECTORY, SHARDS, shard_of
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Clock, Send
+from edge_agent.storage.directory import SqlDirectory
+from edge_agent.storage.sql import in_memory
+
+Trouble = Literal["none", "lost", "unanswered", "doubled", "late"]
+Receiver = Callable[[Send], Awaitable[None]]
+LATE_SECONDS = 90.0  # later than any repeat
+
+
+class SimulatedPost:
+    """A `Post` to receivers by destination. `troubles` are used up one a try; after the last there are none.
+
+    lost: it never arrives. unanswered: it arrives, its acknowledgement does not. doubled: it arrives twice. late: the
+    sender hears nothing, and it arrives after its own repeats."""
+
+    def __init__(self, receivers: Mapping[str, Receiver], troubles: Iterable[Trouble] = ()) -> None:
+        self._receivers, self._troubles = receivers, iter(troubles)
+        self.tries: list[Send] = []
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def send(self, send: Send) -> None:
+        self.tries.append(send)
+        receive, trouble = self._receivers[send.destination], next(self._troubles, "none")
+        if trouble == "late":
+            self._under_way.add(asyncio.ensure_future(_later(receive, send)))
+        elif trouble != "lost":
+            await receive(send)
+        if trouble == "doubled":
+            await receive(send)
+        if trouble in ("lost", "unanswered", "late"):
+            raise ConnectionError(trouble)
+
+    async def settled(self) -> None:
+        """Returns when everything that is late has arrived."""
+        await asyncio.gather(*self._under_way)
+
+
+async def _later(receive: Receiver, send: Send) -> None:
+    await asyncio.sleep(LATE_SECONDS)
+    await receive(send)
+
+
+class MemoryDirectory:
+    """The directory of runs, all of its shards, by the very code that keeps the durable one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.shards = [SqlDirectory(in_memory()) for _ in range(SHARDS)]
+
+    async def ask(self, method: str, payload: JsonObject) -> Sequence[JsonObject]:
+        """The answer of each shard."""
+        return [shard.answer(method, payload) for shard in self.shards]
+
+    async def receive(self, send: Send) -> None:
+        shard = self.shards[shard_of(send.arguments["run_id"])]
+        shard.answer(send.method, {**send.arguments, "now": self._clock.now()})
+
+    def receivers(self) -> Mapping[str, Receiver]:
+        """For a SimulatedPost."""
+        return {DIRECTORY: self.receive}
