@@ -36,6 +36,7 @@ def tool(
     read_only: bool = False,
     idempotent: bool = False,
     on_unknown: OnUnknown = "report",
+    requires_approval: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -47,6 +48,7 @@ def tool(
     read_only: bool = False,
     idempotent: bool = False,
     on_unknown: OnUnknown = "report",
+    requires_approval: bool = False,
 ) -> Any:
     """Make a tool of a typed function, async or plain. A plain one blocks the run while it works: keep it short.
 
@@ -59,6 +61,7 @@ def tool(
     timeout: seconds, after which the call is cancelled.
     read_only, idempotent: promises; either lets a call that was lost in a crash run again. Without them its outcome is
     unknown, and on_unknown says what follows: report (tell the model), ask (a person), retry, fail (the run).
+    requires_approval: a person is asked before each call, whatever the mode; rules of the agent come first.
     Raises ConfigError where the definition cannot work.
     """
 
@@ -71,6 +74,7 @@ def tool(
             read_only=read_only,
             idempotent=idempotent,
             on_unknown=on_unknown,
+            requires_approval=requires_approval,
         )
 
     return made if function is None else made(function)

@@ -81,6 +81,7 @@ class CountingTool:
     world: "World"
     safe: bool = False
     on_unknown: OnUnknown = "report"
+    requires_approval: bool = False
     timeout: float = 30.0
     server: None = None
 

@@ -190,6 +190,7 @@ class Raw:
 
     spec = ToolSpec(name="raw", description="", parameters={"type": "object", "properties": {}})
     server, timeout, read_only, safe_to_repeat, on_unknown = None, 30.0, False, False, "report"
+    requires_approval = False
 
     def __init__(self, given: Any) -> None:
         self.given = given

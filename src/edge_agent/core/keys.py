@@ -47,6 +47,27 @@ def tool_call(round_key: str, index: int) -> str:
     return f"{round_key}/c{index}"
 
 
+def approval(call: str, number: int) -> str:
+    """The request for the call (0), or for its repeat."""
+    return f"{call}/approval/{number}" if number else f"{call}/approval"
+
+
+def decision(approval_key: str) -> str:
+    """Where the decision on a request stands: …/approval/1 -> …/decision/1."""
+    call, _, number = approval_key.rpartition("/approval")
+    return f"{call}/decision{number}"
+
+
+def asked_call(approval_key: str) -> str:
+    """The key of the call that a request is about."""
+    return approval_key.rpartition("/approval")[0]
+
+
+def approval_mode(number: int) -> str:
+    """A change of the mode, counted from 0."""
+    return f"approval-mode/{number}"
+
+
 def step_of(key: str) -> int | None:
     """The number of the executed step a key lies in; None outside of steps."""
     head = key.split("/", 1)[0]

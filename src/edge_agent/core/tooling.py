@@ -54,7 +54,8 @@ class ToolContext:
 
 
 class Tool(Protocol):
-    """One tool. `timeout` is in seconds. `safe_to_repeat`: read-only or idempotent, so a lost call may run again."""
+    """One tool. `timeout` is in seconds. `safe_to_repeat`: read-only or idempotent, so a lost call may run again.
+    `requires_approval`: a person is asked before each call, unless a rule says otherwise."""
 
     @property
     def spec(self) -> ToolSpec: ...
@@ -68,6 +69,8 @@ class Tool(Protocol):
     def safe_to_repeat(self) -> bool: ...
     @property
     def on_unknown(self) -> OnUnknown: ...
+    @property
+    def requires_approval(self) -> bool: ...
 
     def check(self, arguments: JsonObject) -> None:
         """Raises InvalidArguments naming the field. Does nothing else, and may be called any number of times."""

@@ -3,19 +3,16 @@
 import asyncio
 import copy
 import functools
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from edge_agent.core import keys
+from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
-    BudgetExceeded,
+    ApprovalRequested,
     Fault,
-    QuestionAnswered,
-    QuestionAsked,
-    RejectReason,
     ToolCalled,
     ToolProgress,
     ToolRejected,
@@ -24,18 +21,17 @@ from edge_agent.core.events import (
     UnknownCause,
 )
 from edge_agent.core.journal import Draft
-from edge_agent.core.messages import ToolCall, ToolMessage
+from edge_agent.core.messages import JsonObject, ToolCall, ToolMessage
 from edge_agent.core.ports import StoredFile
-from edge_agent.core.signals import Cancelled, Suspend, Wait
 from edge_agent.core.tooling import Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
-from edge_agent.loop import prompts
+from edge_agent.loop import approvals, prompts
+from edge_agent.loop.admit import Round, rejected, turn_down
+from edge_agent.loop.approvals import ALWAYS_RUN, Denied, Wanted
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
+from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
 from edge_agent.loop.walk import Cut, Stray, Walk
-
-MOST_REPEATS = 3  # of one call whose outcome is unknown
-ANSWER_WITHIN_MS = 86_400_000  # a question to a person expires after a day
 
 Ended = ToolResult | ToolUnknown | ToolRejected
 ENDED = (ToolResult, ToolUnknown, ToolRejected)
@@ -45,22 +41,6 @@ class OutcomeForbidden(EdgeAgentError):
     """A call's outcome is unknown and its policy is to fail the run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """The calls of one answer. offered: the names its boundary offered. cut_off: a token limit cut the answer."""
-
-    key: str
-    step: int
-    number: int
-    calls: tuple[ToolCall, ...]
-    offered: tuple[str, ...]
-    cut_off: bool
-
-    @property
-    def keys(self) -> list[str]:
-        return [keys.tool_call(self.key, index) for index in range(len(self.calls))]
-
-
 async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
     """The answers in the order of the calls, whatever finished first.
 
@@ -68,11 +48,11 @@ async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
     if not _all_answered(walk, round_):
         await walk.take_in_tools(round_.key, again=False)
         walk.ready()
-        _turn_down(walk, round_)
+        turn_down(walk, round_)
     calls = zip(round_.keys, round_.calls, strict=True)
     work = [functools.partial(_call, walk, key, call, round_) for key, call in calls]
     ended = await walk.side_by_side(work)
-    return [_told(call, end) for call, end in zip(round_.calls, ended, strict=True)]
+    return [_told(walk, *of) for of in zip(round_.keys, round_.calls, ended, strict=True)]
 
 
 def _all_answered(walk: Walk, round_: Round) -> bool:
@@ -81,77 +61,28 @@ def _all_answered(walk: Walk, round_: Round) -> bool:
     for key in round_.keys:
         if walk.has(f"{key}/result"):
             walk.pass_over(key)
-        elif walk.seen(f"{key}/call", ToolCalled):
-            for number in range(_repeats(walk, key) + 1):
-                walk.seen(f"{key}/ask/{number}", QuestionAsked)
+            continue
+        walk.seen(keys.approval(key, 0), ApprovalRequested)
+        if walk.seen(f"{key}/call", ToolCalled):
+            read_all(walk, key)
     if all(walk.has(f"{key}/result") for key in round_.keys):
         return True
     walk.frontier(f"{round_.key}/calls")
     return False
 
 
-def _told(call: ToolCall, ended: Ended) -> ToolMessage:
+def _told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
+    """A call that a person has changed says so, or the model would think that its own had been made."""
     text = model_view(ended.output) if isinstance(ended, ToolResult) else ended.message
     ok = isinstance(ended, ToolResult) and ended.ok
-    return ToolMessage(call_id=call.id, name=call.name, text=text, ok=ok)
+    made = _last_intent(walk, key)
+    changed = prompts.edited(canonical(made.arguments)) if made and made.arguments != call.arguments else ""
+    return ToolMessage(call_id=call.id, name=call.name, text=changed + text, ok=ok)
 
 
-# -- before any call starts
-def _turn_down(walk: Walk, round_: Round) -> None:
-    """The calls that cannot run are answered in order in one batch; else the order of completion would decide who is
-    over a cap."""
-    cap = walk.created.limits.max_tool_calls
-    used = walk.journal.spent.tool_calls
-    batch: list[Draft] = []
-    for key, call in zip(round_.keys, round_.calls, strict=True):
-        if walk.has(f"{key}/result") or walk.has(f"{key}/call"):
-            continue
-        reason, message = _objection(walk, call, round_)
-        if reason is None and cap is not None and used >= cap:
-            reason, message = "budget", f"The cap of {cap} tool calls is used up; go on without this call."
-        if reason is None:
-            used += 1
-        else:
-            batch.append(Draft(key=f"{key}/result", event=_rejected(call, round_, reason, message)))
-    if cap is not None and any(isinstance(d.event, ToolRejected) and d.event.reason == "budget" for d in batch):
-        batch += _exceeded(walk, used, cap)
-    if batch:
-        walk.write(*batch)
-
-
-def _exceeded(walk: Walk, used: int, cap: int) -> list[Draft]:
-    key = keys.budget("tool-calls", walk.journal.life)
-    return (
-        []
-        if walk.has(key)
-        else [Draft(key=key, event=BudgetExceeded(kind="tool-calls", used=used, cap=cap), by="note")]
-    )
-
-
-def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason | None, str]:
-    if round_.cut_off:
-        return "cut-off", (
-            "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it."
-        )
-    if call.name not in round_.offered:
-        known = ", ".join(round_.offered) or "none in this round"
-        return "unknown-tool", f"There is no tool {call.name}. Tools: {known}."
-    tool = walk.ports.tools.find(call.name)
-    if tool is None:
-        return "unknown-tool", f"{call.name} cannot be reached any more. Go on without it."
-    if call.malformed is not None:
-        return "invalid-arguments", f"The arguments of {call.name} are not a JSON object: {call.malformed[:200]}"
-    try:
-        tool.check(copy.deepcopy(call.arguments))
-    except InvalidArguments as error:
-        return "invalid-arguments", str(error)
-    return None, ""
-
-
-def _rejected(call: ToolCall, round_: Round, reason: RejectReason, message: str) -> ToolRejected:
-    return ToolRejected(
-        call_id=call.id, name=call.name, reason=reason, message=message, step=round_.step, round=round_.number
-    )
+def _last_intent(walk: Walk, key: str) -> ToolCalled | None:
+    number = repeats(walk, key)
+    return walk.seen(f"{key}/call/{number}" if number else f"{key}/call", ToolCalled)
 
 
 # -- one call
@@ -163,31 +94,80 @@ async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
     walk.ready()
     tool = walk.ports.tools.find(call.name)
     intent = walk.seen(f"{key}/call", ToolCalled)
+    if walk.step_cancelled(key):
+        return _cut_short(walk, key, call, round_)
     if intent is not None:
-        return await _after_a_loss(walk, key, tool, intent)
+        return await _doubtful(walk, key, after_a_loss(walk, key, tool, _last_intent(walk, key) or intent))
+    return await _begin(walk, key, call, round_, tool)
+
+
+async def _begin(walk: Walk, key: str, call: ToolCall, round_: Round, tool: Tool | None) -> Ended:
+    """What comes of a call at its frontier: it is refused, a person is asked, or it is made."""
     if tool is None:
-        gone = _rejected(call, round_, "unknown-tool", f"{call.name} is no longer offered.")
-        return _answered(walk, key, gone)
+        approvals.still_waiting(walk, key)
+        return _answered(walk, key, rejected(call, round_, "unknown-tool", f"{call.name} is no longer offered."))
+    arguments = approvals.admitted(walk, _wanted(key, call, tool, round_))
+    if isinstance(arguments, Denied):
+        return _answered(walk, key, rejected(call, round_, "denied", arguments.message), *arguments.notes)
+    if walk.has(keys.approval(key, 0)) and (fault := _misfit(tool, arguments)):
+        return _answered(walk, key, rejected(call, round_, "invalid-arguments", fault))
     walk.before_effect(f"{key}/call")
     intent = ToolCalled(
         call_id=call.id,
         name=call.name,
         server=tool.server,
-        arguments=call.arguments,
-        idempotency_key=keys.idempotency_key(walk.run_id, key, call.arguments),
+        arguments=arguments,
+        idempotency_key=keys.idempotency_key(walk.run_id, key, arguments),
         read_only=tool.read_only,
         safe_to_repeat=tool.safe_to_repeat,
         on_unknown=tool.on_unknown,
         step=round_.step,
         round=round_.number,
     )
-    walk.write(Draft(key=f"{key}/call", event=intent, money={key: Amount(tool_calls=1)}))
+    money = {} if call.name in ALWAYS_RUN else {key: Amount(tool_calls=1)}
+    walk.write(Draft(key=f"{key}/call", event=intent, money=money))
     return await _perform(walk, key, tool, intent)
 
 
+def _cut_short(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
+    """By the cancel of the step: what was begun may have happened, the rest does not begin."""
+    if begun := _last_intent(walk, key):
+        return _answered(walk, key, cut_off(begun))
+    return _answered(walk, key, rejected(call, round_, "cancelled", "The step was cancelled before this call began."))
+
+
+def _wanted(key: str, call: ToolCall, tool: Tool, round_: Round) -> Wanted:
+    return Wanted(
+        key=key,
+        call_id=call.id,
+        name=call.name,
+        server=tool.server,
+        arguments=call.arguments,
+        read_only=tool.read_only,
+        requires_approval=tool.requires_approval,
+        step=round_.step,
+        round=round_.number,
+    )
+
+
+def _misfit(tool: Tool, arguments: JsonObject) -> str | None:
+    """A deploy may have changed the tool while a person was thinking."""
+    try:
+        tool.check(copy.deepcopy(arguments))
+    except InvalidArguments as error:
+        return str(error)
+    return None
+
+
 def _answered(walk: Walk, key: str, event: Ended, *more: Draft, files: Sequence[StoredFile] = ()) -> Ended:
-    """The call's one outcome, as it is kept: what the model sees now is what it would see after a restart."""
-    walk.write(Draft(key=f"{key}/result", event=event), *more, files=files)
+    """The call's one outcome, as it is kept: what the model sees now is what it would see after a restart.
+
+    A call that was never made gives back what was reserved for it."""
+    reserved = isinstance(event, ToolRejected) and key in walk.journal.money
+    taken = {draft.key for draft in more}
+    closed = [draft for draft in approvals.closing(walk.journal, key) if draft.key not in taken]
+    result = Draft(key=f"{key}/result", event=event, money={key: Amount()} if reserved else {})
+    walk.write(result, *more, *closed, files=files)
     return _obeyed(walk, key, walk.kept(f"{key}/result", *ENDED))
 
 
@@ -208,7 +188,8 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     try:
         output = await walk.effect(key, _within(limit, tool, intent, _context(walk, intent)))
     except Cut:
-        raise Cancelled from None  # the terminal batch answers the call
+        walk.ready()  # the end of the run answers the call; that of a step is answered here
+        return _answered(walk, key, cut_off(_last_intent(walk, key) or intent))
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model
         return await _raised(walk, key, tool, intent, _Failure(error, began, timed_out=limit.expired()))
     made = outcome(walk, intent, output, walk.ports.clock.now() - began)
@@ -241,7 +222,8 @@ async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure:
     said = f"no answer within {tool.timeout:g} s" if failure.timed_out else str(failure.error)
     if failure.outcome_is_unknown and not intent.safe_to_repeat:
         cause: UnknownCause = "timed-out" if failure.timed_out else "lost"
-        return await _unknown(walk, key, tool, intent, _Cause(cause, sanitized(walk, intent.name, said)[0]))
+        said = sanitized(walk, intent.name, said)[0]
+        return await _doubtful(walk, key, by_policy(walk, key, tool, intent, cause, detail=said))
     output = ToolOutput(text=f"{intent.name} failed: {said or type(failure.error).__name__}", ok=False)
     made = outcome(walk, intent, output, walk.ports.clock.now() - failure.began)
     more: list[Draft] = []
@@ -284,72 +266,13 @@ async def _tell(walk: Walk, key: str, intent: ToolCalled) -> None:
         await may(walk, key, "after_tool", lambda: after_tool(call, result))
 
 
-# -- unknown outcomes
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    cause: UnknownCause
-    detail: str = ""
-
-
-async def _after_a_loss(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled) -> Ended:
-    """An earlier instance began this call. What is safe to repeat runs again under the same key; the rest follows its
-    policy."""
-    if tool is not None and intent.safe_to_repeat and _repeats(walk, key) < MOST_REPEATS:
-        return await _repeat(walk, key, tool, intent)
-    return await _unknown(walk, key, tool, intent, _Cause("lost"))
-
-
-async def _repeat(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ended:
+# -- outcomes that are not known
+async def _doubtful(walk: Walk, key: str, verdict: Again | Told) -> Ended:
+    """The call once more, or what is told of it."""
+    if isinstance(verdict, Told):
+        return _answered(walk, key, verdict.event, *verdict.notes)
     walk.ready()
-    again = f"{key}/call/{_repeats(walk, key) + 1}"
+    again = f"{key}/call/{repeats(walk, key) + 1}"
     walk.before_effect(again)
-    walk.write(Draft(key=again, event=intent))
-    return await _perform(walk, key, tool, intent)
-
-
-def _repeats(walk: Walk, key: str) -> int:
-    return next(number for number in itertools.count() if walk.seen(f"{key}/call/{number + 1}", ToolCalled) is None)
-
-
-async def _unknown(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, cause: _Cause) -> Ended:
-    """By declared policy: report it, ask a person, make the call again, or end the run."""
-    made = _repeats(walk, key)
-    again = tool if made < MOST_REPEATS else None
-    if intent.on_unknown == "retry" and again is not None:
-        return await _repeat(walk, key, again, intent)
-    if intent.on_unknown == "ask":
-        question, answer = _asked(walk, f"{key}/ask/{made}", intent, cause.cause)
-        if answer.answer == "retry" and again is not None:
-            return await _repeat(walk, key, again, intent)
-        said = f"A person says: {answer.answer}" if answer.answer else cause.detail
-        cause = _Cause(question.cause, said)
-    unknown = ToolUnknown(
-        call_id=intent.call_id,
-        name=intent.name,
-        cause=cause.cause,
-        policy=intent.on_unknown,
-        message=f"{prompts.unknown_outcome(intent.name, cause.cause)} {cause.detail}".strip(),
-        step=intent.step,
-        round=intent.round,
-    )
-    return _answered(walk, key, unknown)
-
-
-def _asked(walk: Walk, key: str, intent: ToolCalled, cause: UnknownCause) -> tuple[QuestionAsked, QuestionAnswered]:
-    """Raises Suspend until someone has answered; `retry` makes the call again, anything else is told to the model."""
-    question = walk.seen(key, QuestionAsked)
-    if question is None:
-        told = prompts.unknown_outcome(intent.name, cause)
-        question = QuestionAsked(
-            question_id=keys.call_id(walk.run_id, key),
-            for_="unknown-outcome",
-            cause=cause,
-            question=f"{told} Answer `retry` to make the call again, or say what happened.",
-            expires_at=walk.ports.clock.now() + ANSWER_WITHIN_MS,
-        )
-        walk.write(Draft(key=key, event=question))
-    answer = walk.seen(f"{key}/answer", QuestionAnswered)
-    if answer is None:
-        expired = QuestionAnswered(question_id=question.question_id, by="expiry")
-        raise Suspend(Wait(key=f"{key}/answer", reason="answer", until=question.expires_at, at_deadline=expired))
-    return question, answer
+    walk.write(Draft(key=again, event=verdict.intent))
+    return await _perform(walk, key, verdict.tool, verdict.intent)

@@ -1,9 +1,14 @@
 """The end of a life: one append with an outcome for everything open, and the terminal record."""
 
+from dataclasses import replace
+from typing import cast
+
 from edge_agent.core import keys
 from edge_agent.core.errors import ConfigError, Drift, EdgeAgentError
 from edge_agent.core.events import (
     ErrorInfo,
+    MessageQueued,
+    MessageUndelivered,
     ModelFailed,
     QuestionAnswered,
     RunCancelled,
@@ -15,7 +20,7 @@ from edge_agent.core.events import (
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.state import used
 from edge_agent.core.usage import Amount, Usage
-from edge_agent.loop import prompts
+from edge_agent.loop import approvals, prompts
 from edge_agent.loop.ask import ModelGaveUp
 from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.direct import Ending
@@ -36,8 +41,15 @@ def failed(journal: Journal, error: ErrorInfo) -> RunFailed:
 
 def close(journal: Journal, end: Terminal) -> None:
     """Does nothing to a run that has ended."""
-    if not journal.ended:
-        journal.append("note", *_open(journal), Draft(key=keys.end(journal.life), event=end))
+    if journal.ended:
+        return
+    left = [cast(MessageQueued, record.event) for record in journal.undelivered()]
+    lost = [
+        Draft(key=f"msg/{m.message_id}/end", event=MessageUndelivered(message_id=m.message_id, text=m.text))
+        for m in left
+    ]
+    end = replace(end, undelivered=tuple(message.message_id for message in left))
+    journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end))
 
 
 def _open(journal: Journal) -> list[Draft]:
@@ -70,7 +82,8 @@ def _open(journal: Journal) -> list[Draft]:
     for key, question in journal.open_questions():
         withdrawn = QuestionAnswered(question_id=question.question_id, by="cancel")
         drafts.append(Draft(key=key, event=withdrawn, by="input"))
-    return drafts
+    cancelled = keys.cancel(journal.life) in journal.records
+    return [*drafts, *approvals.withdrawn(journal, f"the run {'was cancelled' if cancelled else 'ended'}")]
 
 
 RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record stays, the failed call is made again."

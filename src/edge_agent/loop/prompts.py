@@ -1,5 +1,10 @@
 """Every word the loop itself says to a model, in one place."""
 
+from collections.abc import Sequence
+
+from edge_agent.core.events import DeliveredMessage
+from edge_agent.core.messages import ToolSpec
+
 ALONE = (
     "Work on your own: look things up with the tools you have, decide, and state the assumptions you made. "
     "Never ask for permission in text. Answer in the language of the user. Say plainly what could not be done."
@@ -12,6 +17,83 @@ def system(instructions: str) -> str:
     return f"{instructions}\n\n{ALONE}" if instructions else ALONE
 
 
+PLANNER = (
+    "You plan the work on a request; others carry it out with tools. Make as few steps as do it, each with one clear "
+    "outcome, in an order in which each can build on the ones before; the last one brings the answer together. "
+    "No step asks the user anything: what can be looked up is looked up. First write down your thought, briefly."
+)
+REPLANNER = (
+    "You look after the work on a request while it is under way. Choose `continue` when the remaining steps still "
+    "serve, `finish` when what is known already answers the request or the user has had enough, and `revise` with new "
+    "remaining steps when something failed, was blocked or was asked for. Never repeat work that is done."
+)
+SYNTHESIZER = (
+    "You give the user the answer to their request from what the steps found. Answer directly, keep facts, numbers "
+    "and names exactly as found, and say plainly what was blocked or could not be found. Add nothing that is not there."
+)
+BLOCKED = "[BLOCKED]"
+LISTED, LISTED_LENGTH = 80, 240  # tools in the planner's catalogue, characters of each description
+FOUND = 1_500  # characters of a call's result in the report of its step
+EXECUTOR = (
+    "You carry out one step of a plan. Do only this step, with the tools you have; when a call fails, mend it and try "
+    "again, unless it was denied. End with a short report of what you found or did, with the facts in full. "
+    f"Only when the step is truly impossible, say why and end with {BLOCKED}."
+)
+
+
+def of_stage(role: str, instructions: str) -> str:
+    """The run-stable part of a stage's prompt."""
+    return "\n\n".join(part for part in (role, instructions, ALONE) if part)
+
+
+def catalogue(tools: Sequence[ToolSpec]) -> str:
+    """What the planner knows of the tools: so many of them, so many characters each."""
+    lines = [f"- {tool.name}: {one_line(tool.description, LISTED_LENGTH)}" for tool in tools[:LISTED]]
+    more = [f"… and {len(tools) - LISTED} more"] if len(tools) > LISTED else []
+    return "Tools:\n" + "\n".join([*lines, *more]) if lines else "There are no tools."
+
+
+def request(text: str) -> str:
+    return f"# Request\n{text}"
+
+
+def said_meanwhile(messages: Sequence[DeliveredMessage]) -> str:
+    """What the user has said since. Only where there is something: else prompts are what they would be without it."""
+    return "# The user has said meanwhile\n" + "\n".join(f"- {message.text}" for message in messages)
+
+
+def plan_so_far(done: Sequence[str], todo: Sequence[str]) -> str:
+    finished = "\n".join(done) or "nothing yet"
+    ahead = "\n".join(f"- {description}" for description in todo) or "none"
+    return f"# Done so far\n{finished}\n\n# Steps ahead\n{ahead}"
+
+
+def step_report(number: int, description: str, summary: str, *, blocked: bool) -> str:
+    return f"## Step {number}: {description}{' (blocked)' if blocked else ''}\n{summary}"
+
+
+def finding(tool: str, output: str) -> str:
+    return f"> {tool}: {one_line(output, FOUND)}"
+
+
+def this_step(number: int, description: str, expected: str, suggested: Sequence[str]) -> str:
+    lines = [f"# Your step ({number})\n{description}"]
+    if expected:
+        lines.append(f"Expected: {expected}")
+    if suggested:
+        lines.append(f"Tools that may help: {', '.join(suggested)}")
+    return "\n".join(lines)
+
+
+def one_line(text: str, most: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+def mend_plan(fault: str) -> str:
+    return f"That could not be used: {fault}. Answer again with one JSON object of the form asked for."
+
+
 def unknown_outcome(tool: str, cause: str) -> str:
     told = {"lost": "its answer was lost", "timed-out": "it did not answer in time"}.get(cause, cause)
     return f"{tool}: the outcome is unknown ({told}). It may have happened. Check before you call it again."
@@ -19,3 +101,42 @@ def unknown_outcome(tool: str, cause: str) -> str:
 
 def clipped(dropped: int) -> str:
     return f"\n[… {dropped} characters left out …]\n"
+
+
+# -- a call that was not allowed
+_ELSE = "Do not call it again in this way: go on without it, or say plainly what could not be done."
+
+
+def denied_by_rule(tool: str, rule: str) -> str:
+    return f"{tool} is denied here (by the rule {rule}). {_ELSE}"
+
+
+def denied_as_a_write(tool: str) -> str:
+    return f"{tool} was not run: this run may only read. {_ELSE}"
+
+
+def denied_for_the_run(tool: str, reason: str | None) -> str:
+    return f"A person has denied calls like this of {tool} for this run.{_because(reason)} {_ELSE}"
+
+
+def nobody_to_ask(tool: str) -> str:
+    return f"{tool} was not run: it needs a person's approval, and nobody can be asked here. {_ELSE}"
+
+
+def denied(tool: str, by: str, reason: str | None) -> str:
+    """By a person, or because nobody decided."""
+    what = {
+        "expiry": f"{tool} was not run: nobody approved it in time.",
+        "cancel": f"{tool} was not run: the request for its approval was withdrawn.",
+        "remembered": f"A person has denied calls like this of {tool} for this run.",
+    }.get(by, f"A person denied this call of {tool}.")
+    return f"{what}{_because(reason)} {_ELSE}"
+
+
+def _because(reason: str | None) -> str:
+    return f" The reason given: {reason}" if reason else ""
+
+
+def edited(arguments: str) -> str:
+    """Before the result of a call that a person has changed."""
+    return f"(A person approved this call with other arguments: {arguments})\n"

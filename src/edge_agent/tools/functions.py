@@ -44,6 +44,7 @@ class FunctionTool(Generic[P, R]):
     read_only: bool
     idempotent: bool
     on_unknown: OnUnknown
+    requires_approval: bool = False
     server: None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -116,6 +117,7 @@ def function_tool(
     read_only: bool,
     idempotent: bool,
     on_unknown: OnUnknown,
+    requires_approval: bool = False,
 ) -> FunctionTool[P, R]:
     """Raises ConfigError, at import, for a definition that could not work; the message shows one that does."""
     called = name or getattr(function, "__name__", type(function).__name__)
@@ -146,6 +148,7 @@ def function_tool(
         read_only=read_only,
         idempotent=idempotent,
         on_unknown=on_unknown,
+        requires_approval=requires_approval,
     )
 
 

@@ -27,6 +27,7 @@ class McpTool:
     output: SchemaCheck | None
     connection: McpConnection
     on_unknown: OnUnknown = "report"
+    requires_approval: bool = False
 
     def check(self, arguments: JsonObject) -> None:
         require_json(arguments)

@@ -107,7 +107,8 @@ class QuestionAnswered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested:
     """A person is asked whether a call may run. `arguments` are those after the input sanitizer; a decision is bound to
-    their hash. `expires_at`: ms since the epoch; None: never."""
+    their hash. `expires_at`: ms since the epoch; None: never. `cause`: why the call is to be made again, after it may
+    have happened."""
 
     call_id: str
     name: str
@@ -116,6 +117,7 @@ class ApprovalRequested:
     arguments_hash: str
     read_only: bool
     expires_at: int | None
+    cause: UnknownCause | None = None
     step: int
     round: int
     type: Literal["tool.approval-requested"] = "tool.approval-requested"
@@ -123,7 +125,8 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalResolved:
-    """`automatic`: nobody decided it for this very call. `arguments`: edited by the person. `remember`: for the run."""
+    """`automatic`: nobody decided it for this very call. `arguments`: edited by the person. `remember`: for the run; with
+    `pattern` (globs by the name of an argument) only for calls whose arguments match."""
 
     call_id: str
     name: str
@@ -132,6 +135,7 @@ class ApprovalResolved:
     by: Literal["person", "rule", "expiry", "cancel", "remembered"]
     automatic: bool = False
     remember: bool = False
+    pattern: dict[str, str] | None = None
     reason: str | None = None
     arguments: JsonObject | None = None
     arguments_hash: str | None = None
