@@ -1,7 +1,7 @@
 """The log of a run in memory: indexed, always in step with the durable one. `append` is the only way in."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
 
@@ -124,6 +124,10 @@ class Journal:
     def cleaned_text(self, text: str) -> str:
         return self.cleaned(Fault(kind="storage", message=text, action="continued")).message
 
+    def open_steps(self) -> Iterator[str]:
+        """Keys of steps that have begun and not ended."""
+        return (record.key for record in self.types.get("step.started", ()) if f"{record.key}/end" not in self.records)
+
     def undelivered(self) -> Iterator[Record]:
         """The queued messages that no boundary has taken in, in order."""
         for record in self.types.get("message.queued", ()):
@@ -149,13 +153,30 @@ class Journal:
         if self.ended and not new_life:
             raise Closed(f"the run has ended with {self.ended.type}")
         made = self._made(by, drafts, self.life + new_life)
+        self._store(made, files, meta, sends)
+        return made[-1]
+
+    def begin(self, records: Sequence[Record], meta: Mapping[str, str] = MappingProxyType({})) -> None:
+        """The first append of a fork: records that are numbered already, all of them or none.
+
+        Raises Closed where something is on record, and when the run was erased."""
+        if self.erased or self.records:
+            raise Closed("there is a run already, or was one")
+        self._store([replace(record, event=self.cleaned(record.event)) for record in records], (), meta, ())
+
+    def _store(
+        self,
+        made: Sequence[Record],
+        files: Sequence[StoredFile],
+        meta: Mapping[str, str],
+        sends: Sequence[Send],
+    ) -> None:
         waits = self.types.get("run.waiting", ())
         reports = self._listed.after(self.records, waits[-1] if waits else None, made) if self._listed else ()
         self.log.append(made, files, meta, (*sends, *reports))
         for record in made:
             self._index(record)
         self.sink.recorded(made)
-        return made[-1]
 
     def erase(self) -> None:
         """Everything on record goes for good, but for what is still to be sent. The run must have ended.

@@ -13,6 +13,9 @@ VERSION = (
 )
 
 
+_CALL = 2  # where the call stands in a key: step, round, call
+
+
 def life(number: int) -> str:
     return f"life/{number}"
 
@@ -45,6 +48,13 @@ def attempt(asked: str, number: int) -> str:
 
 def tool_call(round_key: str, index: int) -> str:
     return f"{round_key}/c{index}"
+
+
+def call_of(key: str) -> str | None:
+    """The key of the call a record belongs to: s2/r1/c0/approval -> s2/r1/c0; None outside of calls."""
+    parts = key.split("/")
+    inside = len(parts) > _CALL and parts[_CALL][:1] == "c" and parts[_CALL][1:].isdigit()
+    return "/".join(parts[: _CALL + 1]) if inside else None
 
 
 def approval(call: str, number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from edge_agent.core.events import (
     TERMINAL_TYPES,
     ErrorInfo,
+    ForkedFrom,
     ModelAnswered,
     QuestionAsked,
     RunCancelled,
@@ -52,6 +53,7 @@ class RunState:
     error: ErrorInfo | None = None
     waiting_for: WaitingFor | None = None
     restarts: int = 0
+    forked_from: ForkedFrom | None = None
 
 
 def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
@@ -79,6 +81,7 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         error=ended.error if isinstance(ended, RunFailed) else None,
         waiting_for=waiting,
         restarts=restarts,
+        forked_from=created.forked_from,
     )
 
 
@@ -99,7 +102,8 @@ def _status(records: Sequence[Record], waiting: WaitingFor | None) -> Status:
         return cast(Status, records[-1].type.removeprefix("run."))
     if waiting is not None:
         return "waiting"
-    return "queued" if len(records) == 1 else "running"
+    inherited = cast(RunCreated, records[0].event).inherited
+    return "queued" if records[-1].seq <= max(1, inherited) else "running"
 
 
 def _waiting(records: Sequence[Record], keys: set[str]) -> WaitingFor | None:

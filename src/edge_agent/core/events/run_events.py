@@ -57,6 +57,11 @@ class RunCreated:
     metadata: JsonObject | None = None
     type: Literal["run.created"] = "run.created"
 
+    @property
+    def inherited(self) -> int:
+        """How many of the run's first records come from another run; 0 for one that is no fork."""
+        return self.forked_from.inherited if self.forked_from else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
