@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent.core.errors import ConfigError
-from edge_agent.core.events import Event
-from edge_agent.core.hooks import AgentSpec, Hooks
+from edge_agent.core.events import Event, Mode
+from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
@@ -20,6 +20,9 @@ class Agent:
     """What a run is made by.
 
     model: `provider/model`, with fallbacks after commas, or None for EDGE_AGENT_MODEL; or a Model itself, for tests.
+    mode: direct (model and tools take turns) or planned (plan, execute, replan, synthesize); planner_model and
+    synthesizer_model are for those stages, `model` where they are None. replan_after: after a step that was blocked or
+    had a tool that stayed failed, always, or as a function of the step's end says.
     tools: functions with @tool. mcp_servers: remote ones by name, whose tools are called `name__tool`.
     limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. Raises ConfigError where the definition cannot work.
@@ -31,6 +34,10 @@ class Agent:
     model: str | Model | None = None
     tools: Sequence[Any] = ()
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    mode: Mode = "direct"
+    planner_model: str | None = None
+    synthesizer_model: str | None = None
+    replan_after: ReplanAfter = "failure"
     limits: Limits = field(default_factory=Limits)
     hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
@@ -46,6 +53,7 @@ class Agent:
             instructions=self.instructions,
             hooks=self.hooks,
             force_text_after_tool=self.force_text_after_tool,
+            replan_after=self.replan_after,
         )
 
     async def run(

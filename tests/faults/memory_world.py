@@ -14,10 +14,12 @@ from typing import Any
 from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments, ModelError, OutcomeUnknown, Refusal
 from edge_agent.core.events import (
+    Mode,
     ModelAnswered,
     ModelFailed,
     OnUnknown,
     RunCreated,
+    StepCompleted,
     ToolCalled,
     ToolResult,
     ToolUnknown,
@@ -57,10 +59,13 @@ class Person:
 class Scenario:
     """script: answers by turn. broken: models that fail at every call. failing: attempts that fail.
 
-    down_in_first_life: a round whose every attempt fails until the run is resumed."""
+    down_in_first_life: a round whose every attempt fails until the run is resumed. says: the model, as a function of
+    what it is shown, in place of a script."""
 
     name: str
-    script: Sequence[Answer | str]
+    script: Sequence[Answer | str] = ()
+    mode: Mode = "direct"
+    says: Callable[[ModelRequest], Answer] | None = None
     models: tuple[str, ...] = ("m1",)
     broken: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
@@ -176,7 +181,9 @@ class World:
         vanish: bool = True,
         followers: bool = False,
         log: Sequence[Record] = (),
+        run_id: str = RUN,
     ) -> None:
+        self.run_id = run_id
         self.scenario, self.kills, self.vanish, self.patient = scenario, kills, vanish, True
         self.people = [*scenario.people, *people]
         self.log = log
@@ -210,6 +217,8 @@ class World:
         return part
 
     def answer(self, request: ModelRequest) -> Answer:
+        if self.scenario.says:
+            return self.scenario.says(request)
         turn = sum(
             isinstance(m, AssistantMessage) or (isinstance(m, UserMessage) and m.text == REMINDER)
             for m in request.messages
@@ -296,7 +305,7 @@ class World:
 
     async def _live(self) -> None:
         self.object = SimulatedObject(
-            RUN,
+            self.run_id,
             self.ports,
             faults=Faults(frozenset(self.kills)),
             vanish=self.vanish,
@@ -309,6 +318,7 @@ class World:
             agent_name="a",
             models=self.scenario.models,
             limits=self.scenario.limits,
+            mode=self.scenario.mode,
         )
         if self.log:  # a run that an earlier code has begun
             self.object.log.append(self.log, (), {"fingerprint": "print"})
@@ -330,7 +340,7 @@ class World:
     # what came of it
     @property
     def state(self) -> RunState:
-        return fold(RUN, self.records)
+        return fold(self.run_id, self.records)
 
     @property
     def appends(self) -> int:
@@ -420,7 +430,7 @@ def told(world: World) -> dict[str, Any]:
             key, event = key.rpartition("/a")[0] + "/answered", replace(event, latency_ms=0)
         elif event.type == "model.rejected":
             key, event = key.rpartition("/a")[0] + "/rejected", replace(event, attempt=0)
-        elif isinstance(event, ToolResult):
+        elif isinstance(event, ToolResult | StepCompleted):
             event = replace(event, duration_ms=0)
         elif event.type == "question.asked":
             event = replace(event, expires_at=0)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from edge_agent.core.events import Terminal, ToolResult
+from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolResult
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
 from edge_agent.core.model import ModelRequest
 
@@ -35,6 +35,8 @@ class Hooks:
     on_run_start: Callable[[str], Awaitable[None] | None] | None = None
     before_model: Callable[[ModelRequest], Awaitable[ModelRequest | None] | ModelRequest | None] | None = None
     after_model: Callable[[AssistantMessage], Awaitable[Reject | None] | Reject | None] | None = None
+    on_step_start: Callable[[StepStarted], Awaitable[bool | None] | bool | None] | None = None
+    on_step_complete: Callable[[StepCompleted], Awaitable[None] | None] | None = None
     after_tool: Callable[[ToolCall, ToolResult], Awaitable[None] | None] | None = None
     on_error: Callable[[ErrorKind, str | None, Exception], Awaitable[bool | None] | bool | None] | None = None
     on_run_end: Callable[[Terminal], Awaitable[None] | None] | None = None
@@ -42,11 +44,15 @@ class Hooks:
     sanitize_output: Callable[[str, str], str] | None = None
 
 
+ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable[bool] | bool]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """What the loop needs to know of an agent."""
+    """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step."""
 
     name: str
     instructions: str = ""
     hooks: Hooks = Hooks()
     force_text_after_tool: bool = False
+    replan_after: ReplanAfter = "failure"

@@ -7,13 +7,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from edge_agent.core.events import PassingEvent, Retry, StepReasoningDelta, StepTextDelta
+from edge_agent.core.events import Delta, PassingEvent, Retry
 from edge_agent.core.journal import Journal
 from edge_agent.core.ports import Record
 
 Item = Record | PassingEvent
 Tell = Callable[[Sequence[Item]], None]
-Delta = StepTextDelta | StepReasoningDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class Hub:
         for record in records:
             items.append(record)
             part = record.key.removesuffix("/end")
-            self._open.pop(("step.text-delta", part), None)
-            self._open.pop(("step.reasoning-delta", part), None)
+            for open_part in [key for key in self._open if key[1] == part]:
+                del self._open[open_part]
             if record.event.type == "model.failed":
                 items.append(Retry(part=part, error=record.event.error))
         self._tell(items)

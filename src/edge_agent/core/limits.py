@@ -7,6 +7,17 @@ from typing import Any, Literal
 from edge_agent.core.usage import Amount
 
 BudgetKind = Literal["input", "output", "reasoning", "total", "tool-calls", "steps", "usd", "seconds"]
+FIELDS: Mapping[BudgetKind, str] = {
+    "input": "max_input_tokens",
+    "output": "max_output_tokens",
+    "reasoning": "max_reasoning_tokens",
+    "total": "max_total_tokens",
+    "tool-calls": "max_tool_calls",
+    "steps": "max_steps",
+    "usd": "max_cost_usd",
+    "seconds": "max_seconds",
+}
+DUST = 1e-9  # dollars; what sums of floats may be off by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +74,6 @@ def crossed(limits: Limits, spent: Amount) -> tuple[BudgetKind, float, float] | 
         ("reasoning", spent.reasoning, limits.max_reasoning_tokens),
         ("total", spent.total, limits.max_total_tokens),
         ("tool-calls", spent.tool_calls, limits.max_tool_calls),
-        ("usd", spent.usd, limits.max_cost_usd),
+        ("usd", spent.usd - DUST, limits.max_cost_usd),
     )
-    for kind, used, cap in checks:
-        if cap is not None and used > cap:
-            return kind, used, cap
-    return None
+    return next(((kind, used, cap) for kind, used, cap in checks if cap is not None and used > cap), None)

@@ -12,7 +12,8 @@ from edge_agent.core.ports import Clock
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
-RunMethod = Literal["create", "state", "cancel", "resume", "answer"]
+RunMethod = Literal["create", "state", "cancel", "cancel_step", "message", "resume", "answer", "delete", "turns"]
+DirectoryMethod = Literal["page", "active", "usage"]
 
 
 class Runs(Protocol):
@@ -25,11 +26,25 @@ class Runs(Protocol):
                 is answered like the first time; else, and for another fingerprint, 409.
         state   {}
         cancel  {"reason": str | null}
+        cancel_step  {"reason": str | null}, answers with "cancelled_step" as well
+        message {"message_id": str, "text": str}
         resume  {"reason": str | null}
         answer  {"question_id": str, "answer": str}
+        delete  {}, answers with nothing, also the second time
+        turns   {}, answers with "turns" as well: what was said in a run that has ended
 
-        Raises Refusal; 404 unknown_run (and nothing is stored) for a run that was never created.
+        Raises Refusal; 404 unknown_run (and nothing is stored) for a run that was never created, 410 run_deleted for
+        one that was deleted.
         """
+        ...
+
+
+class Directory(Protocol):
+    """What the runs have told of themselves, in parts of which each knows some of them."""
+
+    async def ask(self, method: DirectoryMethod, payload: JsonObject) -> Sequence[JsonObject]:
+        """The answer of each part; the methods are those of edge_agent.storage.directory. Raises Refusal 503 where a
+        part does not answer."""
         ...
 
 
@@ -67,6 +82,7 @@ class Deps:
 
     settings: Settings
     runs: Runs
+    directory: Directory
     offer: Offer
     clock: Clock
     run_token_key: Callable[[], Awaitable[bytes]]

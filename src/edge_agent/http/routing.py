@@ -10,7 +10,7 @@ from urllib.parse import unquote
 StreamKind = Literal["events", "ws", "log", "files"]
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
 _STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
-_OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|answers/.+))?")
+_OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|steps/current/cancel|messages|answers/.+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def stream_route(method: str, path: str) -> StreamRoute | None:
 
 
 def opened_by_run_token(method: str, path: str) -> str | None:
-    """The run whose token opens this path: its state, streams and files, and to cancel or answer it."""
+    """The run whose token opens this path: its state, streams and files, and to cancel, steer or answer it."""
     if route := stream_route(method, path):
         return route.run_id
     found = _OPENED.fullmatch(path)

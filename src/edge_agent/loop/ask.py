@@ -9,7 +9,6 @@ from typing import Literal
 from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
 from edge_agent.core.events import (
-    BudgetExceeded,
     Fault,
     ModelAnswered,
     ModelFailed,
@@ -18,7 +17,6 @@ from edge_agent.core.events import (
     ModelRequested,
     Stage,
     Timer,
-    UsageSoFar,
 )
 from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
@@ -27,6 +25,7 @@ from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.signals import Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
+from edge_agent.loop.charge import Charge, crossing, tell_usage
 from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
 from edge_agent.loop.walk import Cut, Stray, Walk
@@ -61,8 +60,8 @@ class Stopped(EdgeAgentError):
 class Question:
     """What to ask. What is built of the conversation is built at the frontier only: a walked round builds no prompt.
 
-    kept: what stays reserved for the final answer. needs_tools: the tools' servers are connected before the request is
-    built (a restart has lost them).
+    kept: what stays reserved for the final answer. last: this is it, made in a round. needs_tools: the tools' servers
+    are connected before the request is built (a restart has lost them).
     """
 
     key: str
@@ -70,8 +69,14 @@ class Question:
     build: Callable[[], ModelRequest]
     cap: int
     kept: Callable[[], Amount]
-    may_reject: bool
-    needs_tools: bool
+    models: tuple[str, ...]
+    may_reject: bool = False
+    needs_tools: bool = False
+    last: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        return self.last or self.stage == "final"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,7 @@ class Answer:
 
 async def ask(walk: Walk, question: Question) -> Answer:
     """Raises ModelGaveUp, Stopped, Aborted, HookFailed, Cancelled, Yield, Suspend."""
-    tries = _Tries(walk)
+    tries = _Tries(walk, len(question.models))
     for number in itertools.count():
         key = keys.attempt(question.key, number)
         asked = walk.seen(key, ModelRequested, ModelRefused)
@@ -106,8 +111,8 @@ async def ask(walk: Walk, question: Question) -> Answer:
 class _Tries:
     """Whether another attempt is made, of which model, and after what pause. Attempts of earlier lives do not count."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk, self.model, self.bad, self.lost, self.pause = walk, 0, 0, 0, 0.0
+    def __init__(self, walk: Walk, models: int) -> None:
+        self.walk, self.models, self.model, self.bad, self.lost, self.pause = walk, models, 0, 0, 0, 0.0
 
     @property
     def one_is_left(self) -> bool:
@@ -127,7 +132,7 @@ class _Tries:
             if failure.retry_at is not None and not goes_on and not self.walk.has(f"{key}/due"):
                 self.walk.ready()
                 raise Suspend(Wait(key=f"{key}/due", reason="retry", until=failure.retry_at, at_deadline=Timer()))
-        elif self.model + 1 < len(self.walk.created.models):
+        elif self.model + 1 < self.models:
             self.model, self.bad, self.pause = self.model + 1, 0, 0.0
         elif not goes_on:
             raise ModelGaveUp(failure)
@@ -144,6 +149,16 @@ class _Attempt:
     model: Model
     request: ModelRequest
     requested: ModelRequested
+    charge: Charge
+
+    @property
+    def until(self) -> int | None:
+        """When the time of the run is up (ms since the epoch); the answer at the end is not hurried."""
+        limits, clock = self.walk.created.limits, self.walk.ports.clock
+        if limits.max_seconds is None or self.question.is_final:
+            return None
+        left = limits.max_seconds - budget.active_seconds(self.walk.journal, clock.now())
+        return clock.now() + int(left * 1000)
 
 
 async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> ModelRequested | ModelRefused:
@@ -156,13 +171,15 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     await _pause(walk, key, tries)
     if question.needs_tools:
         await walk.take_in_tools(key, again=False)
-    model = walk.ports.model(walk.created.models[tries.model])
+    name = question.models[tries.model]
+    model, prices = walk.ports.model(name), budget.prices_of(walk, name)
     request = await _request(walk, key, question)
     walk.ready()
     if walk.step_cancelled(key):
         return _refused(walk, key, "cancelled")
-    tokens = budget.estimated_input(request)
-    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, question.cap, question.kept())
+    tokens, limits = budget.estimated_input(request), walk.created.limits
+    late = None if question.is_final else budget.late(limits, walk.journal, walk.ports.clock.now())
+    held = late or budget.reserve(limits, walk.journal.spent, tokens, question.cap, question.kept(), prices)
     if isinstance(held, budget.Overrun):
         return _refused(walk, key, "budget", *crossing(walk, held))
     request = replace(request, max_output_tokens=held.cap)
@@ -177,7 +194,14 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     )
     walk.write(Draft(key=key, event=requested, money={key: held.amount}))
     attempt = _Attempt(
-        walk=walk, question=question, tries=tries, key=key, model=model, request=request, requested=requested
+        walk=walk,
+        question=question,
+        tries=tries,
+        key=key,
+        model=model,
+        request=request,
+        requested=requested,
+        charge=Charge(walk=walk, key=key, stage=question.stage, input_tokens=tokens, held=held, price=prices.call),
     )
     await _make(attempt)
     return requested
@@ -212,7 +236,8 @@ async def _request(walk: Walk, key: str, question: Question) -> ModelRequest:
 
 async def _make(attempt: _Attempt) -> None:
     walk, began, heard = attempt.walk, attempt.walk.ports.clock.now(), Heard()
-    listener = Listener(walk, attempt.question.key, attempt.key, heard)
+    question, most = attempt.question, attempt.charge.held.most
+    listener = Listener(walk, question.key, attempt.key, question.stage, heard, most=most, until=attempt.until)
     try:
         await walk.effect(attempt.key, listener.listen(attempt.model, attempt.request))
     except Cut:
@@ -231,23 +256,25 @@ async def _make(attempt: _Attempt) -> None:
 
 async def _answered(attempt: _Attempt, heard: Heard, latency: int) -> None:
     walk, key, requested = attempt.walk, attempt.key, attempt.requested
-    message = heard.message()
-    said = budget.estimated_output(message, str(heard.thought))
-    usage = heard.usage or Usage(input=requested.estimated_input, output=said)
+    message, charge = heard.message(), attempt.charge
+    usage = charge.usage(heard)
+    amount, cut_by = charge.amount(usage), charge.cut_by(heard, usage)
     answered = ModelAnswered(
         stage=requested.stage,
         message=message,
         finish_reason=heard.finish_reason or "other",
-        usage=usage,
-        estimated=heard.usage is None,
+        usage=usage if heard.left else heard.usage or usage,
+        estimated=heard.left or heard.usage is None,
+        cut_by=cut_by,
         latency_ms=latency,
+        cost_usd=amount.usd,
     )
-    drafts = [Draft(key=f"{key}/end", event=answered, money={key: spent_by(usage)})]
+    drafts = [Draft(key=f"{key}/end", event=answered, money={key: amount})]
     if verdict := await _judged(walk, key, attempt.question, message):
         rejected = ModelRejected(attempt=requested.attempt, reason=verdict.reason, reminder=verdict.reminder)
         drafts.append(Draft(key=f"{key}/rejected", event=rejected))
-    walk.write(*drafts)
-    walk.ports.sink.passing(UsageSoFar(phase="execute", usage=walk.journal.spent))
+    walk.write(*drafts, *charge.crossed(amount, cut_by))
+    tell_usage(walk, requested.stage)
 
 
 async def _judged(walk: Walk, key: str, question: Question, message: AssistantMessage) -> Reject | None:
@@ -260,9 +287,8 @@ async def _judged(walk: Walk, key: str, question: Question, message: AssistantMe
 
 async def _failed(attempt: _Attempt, heard: Heard, error: ModelError) -> None:
     walk, key, requested, tries = attempt.walk, attempt.key, attempt.requested, attempt.tries
-    unsent = error.kind in UNSENT and not heard.anything
-    said = budget.estimated_output(heard.message(), str(heard.thought))
-    usage = heard.usage or Usage(input=0 if unsent else requested.estimated_input, output=said)
+    unsent = error.kind in UNSENT and not heard.anything and heard.usage is None
+    usage = Usage() if unsent else attempt.charge.usage(heard)
     abort = await wants_abort(walk, key, "provider", None, error)
     again = error.retryable and tries.one_is_left and not abort
     later = again and error.retry_after is not None and error.retry_after > IN_MEMORY_SECONDS
@@ -277,17 +303,17 @@ async def _failed(attempt: _Attempt, heard: Heard, error: ModelError) -> None:
         usage=usage,
         retry_at=walk.ports.clock.now() + int((error.retry_after or 0) * 1000) if later else None,
     )
-    drafts = [Draft(key=f"{key}/end", event=failed, money={key: spent_by(usage)})]
+    drafts = [Draft(key=f"{key}/end", event=failed, money={key: attempt.charge.amount(usage)})]
     if abort:
         drafts.append(Draft(key=f"{key}/abort", event=Fault(kind="provider", message=error.message, action="failed")))
     walk.write(*drafts)
+    tell_usage(walk, requested.stage)
 
 
 def _cut_off(attempt: _Attempt, heard: Heard) -> None:
     """By the cancel of the step. What was sent is paid for, and what was heard."""
     walk, requested = attempt.walk, attempt.requested
-    said = budget.estimated_output(heard.message(), str(heard.thought))
-    usage = heard.usage or Usage(input=requested.estimated_input, output=said)
+    usage = attempt.charge.usage(heard)
     failed = ModelFailed(
         stage=requested.stage,
         attempt=requested.attempt,
@@ -296,7 +322,7 @@ def _cut_off(attempt: _Attempt, heard: Heard) -> None:
         retryable=False,
         usage=usage,
     )
-    walk.write(Draft(key=f"{attempt.key}/end", event=failed, money={attempt.key: spent_by(usage)}))
+    walk.write(Draft(key=f"{attempt.key}/end", event=failed, money={attempt.key: attempt.charge.amount(usage)}))
 
 
 def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:
@@ -312,15 +338,3 @@ def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:
     )
     walk.write(Draft(key=f"{key}/end", event=failed, money={key: reserve}))
     return failed
-
-
-def spent_by(usage: Usage) -> Amount:
-    return Amount(input=usage.input, output=usage.output, reasoning=usage.reasoning)
-
-
-def crossing(walk: Walk, over: budget.Overrun) -> list[Draft]:
-    """budget.exceeded, once per kind and life."""
-    key = keys.budget(over.kind, walk.journal.life)
-    if walk.has(key):
-        return []
-    return [Draft(key=key, event=BudgetExceeded(kind=over.kind, used=over.used, cap=over.cap), by="note")]

@@ -7,7 +7,6 @@ from typing import Literal
 
 from edge_agent.core import keys
 from edge_agent.core.events import (
-    TERMINAL_TYPES,
     Boundary,
     DeliveredMessage,
     Fault,
@@ -16,7 +15,7 @@ from edge_agent.core.events import (
     OfferedTools,
     StopReason,
 )
-from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
@@ -120,6 +119,10 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
         talk.rejections = 0
         message = answer.answered.message
         talk.messages.append(message)
+        if not boundary.stop and budget.cut_by_the_run(answer.answered):
+            talk.refused = True  # what is left is for the answer at the end
+            if not message.calls:
+                continue
         if message.calls:
             talk.messages += await call_tools(walk, _round(key, number, boundary, answer.answered))
             talk.after_tools = True
@@ -199,10 +202,8 @@ def _caps(
         return "cancelled", []
     if talk.refused:
         return "budget", []
-    if limits.max_seconds is not None:
-        seconds = active_seconds(walk.journal, walk.ports.clock.now())
-        if seconds >= limits.max_seconds:
-            return "budget", crossing(walk, budget.Overrun(kind="seconds", used=seconds, cap=limits.max_seconds))
+    if late := budget.late(limits, walk.journal, walk.ports.clock.now()):
+        return "budget", crossing(walk, late)
     if work.most_rounds is not None and number > work.most_rounds:
         over_steps = budget.Overrun(kind="steps", used=number - 1, cap=work.most_rounds)
         return "max_steps", crossing(walk, over_steps) if work.last_round else []
@@ -215,10 +216,10 @@ def _final_cap(walk: Walk) -> int:
 
 
 def _kept(walk: Walk, work: Assignment, talk: Talk) -> Amount:
-    """What stays reserved for the final answer while rounds are made. Nothing where no token cap is set."""
+    """What stays reserved for the final answer while rounds are made. Nothing where neither tokens nor dollars
+    are capped."""
     limits = walk.created.limits
-    caps = (limits.max_input_tokens, limits.max_output_tokens, limits.max_reasoning_tokens, limits.max_total_tokens)
-    if all(cap is None for cap in caps):
+    if not budget.is_capped(limits):
         return Amount()
     tokens = budget.estimated_input(_request(walk, work, talk, (), final=True))
     return budget.kept_for_the_end(limits, walk.ports.context_window, tokens)
@@ -228,17 +229,7 @@ def _fits(
     walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, kept: Amount, cap: int
 ) -> budget.Overrun | None:
     tokens = budget.estimated_input(_request(walk, work, talk, tools, final=not tools))
-    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, cap, kept)
-    return held if isinstance(held, budget.Overrun) else None
-
-
-def active_seconds(journal: Journal, now: int) -> float:
-    """By the records: all the time of the run but what it waited for someone, or lay ended."""
-    records = journal.in_order()
-    times = [*(record.at for record in records[1:]), now]
-    idle = {"run.waiting", *TERMINAL_TYPES}
-    active = (later - record.at for record, later in zip(records, times, strict=True) if record.type not in idle)
-    return sum(active) / 1000
+    return budget.overrun_of(walk, walk.created.models[0], tokens, cap, kept)
 
 
 # -- the request
@@ -255,8 +246,10 @@ def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: 
         build=build,
         cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
         kept=lambda: Amount() if boundary.final else work.kept(talk),
+        models=walk.created.models,
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
+        last=boundary.final,
     )
 
 

@@ -31,6 +31,7 @@ from edge_agent.loop import close
 from edge_agent.loop.direct import direct
 from edge_agent.loop.hooking import at_the_end
 from edge_agent.loop.outbox import Outbox
+from edge_agent.loop.planned import planned
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
@@ -73,10 +74,10 @@ class Driver:
             self._next = when
             self.alarm.set(when)
 
-    def cut(self) -> None:
-        """Ends the effects under way; the loop meets the cancel's record and ends."""
+    def cut(self, scope: str | None = None) -> None:
+        """Ends the effects under way, or those of a step; the loop meets the cancel's record and obeys it."""
         if self.current:
-            self.current.effects.cut()
+            self.current.effects.cut(scope)
 
     # -- a slice
     async def ring(self) -> None:
@@ -109,7 +110,8 @@ class Driver:
 
     async def _slice(self) -> None:
         if keys.life(0) not in self.journal.records:
-            self.journal.append("note", Draft(key=keys.life(0), event=RunStarted(reason="created")))
+            reason = "forked" if self.journal.created.forked_from else "created"
+            self.journal.append("note", Draft(key=keys.life(0), event=RunStarted(reason=reason)))
         until = self.journal.clock.now() + int(self._budget.seconds * 1000)
         slice_ = Slice(until=until, most=self._budget.effects)
         try:
@@ -128,7 +130,7 @@ class Driver:
         """One walk from the top; True: another one at once."""
         try:
             walk = Walk(self.run_id, self.journal, ports, slice_)
-            ending = await direct(walk)
+            ending = await (planned(walk) if walk.created.mode == "planned" else direct(walk))
             walk.frontier(keys.end(self.journal.life))
         except Suspend as suspended:
             return self._let_go(suspended.waits)

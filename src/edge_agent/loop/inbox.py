@@ -1,11 +1,15 @@
 """What comes from outside: short handlers, each one synchronous block that wakes the driver first and appends then."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import cast
 
 from edge_agent.core import keys
+from edge_agent.core.approval import Decision
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import (
+    ApprovalMode,
+    ApprovalResolved,
     CancelRequested,
     MessageQueued,
     QuestionAnswered,
@@ -14,7 +18,7 @@ from edge_agent.core.events import (
     RunResumed,
 )
 from edge_agent.core.journal import Draft, Journal
-from edge_agent.loop import close
+from edge_agent.loop import close, decisions
 from edge_agent.loop.driver import Driver
 
 
@@ -55,7 +59,7 @@ class Inbox:
         self.driver.cut()
 
     def cancel_step(self, reason: str | None = None) -> str:
-        """The step that is open now, whose key is returned; 409 where none is. It ends blocked and is planned around."""
+        """The step that is open now, whose key is returned; 409 where none is. It ends blocked; the rest is replanned."""
         self._known()
         if self.journal.ended:
             raise Refusal(409, "run_ended", "The run has ended, so no step of it is open.")
@@ -122,6 +126,19 @@ class Inbox:
         event = QuestionAnswered(question_id=question_id, answer=answer, by="person")
         self.journal.append("input", Draft(key=f"{key}/answer", event=event))
         return event
+
+    def decide(
+        self, call_id: str, decision: Decision, *, arguments_hash: str | None = None, once: bool = False
+    ) -> ApprovalResolved:
+        """What a person says to a call that waits for it; see decisions.decide."""
+        self._known()
+        wake = self.driver.wake
+        return decisions.decide(self.journal, wake, call_id, decision, arguments_hash=arguments_hash, once=once)
+
+    def change_mode(self, mode: ApprovalMode, *, allowed: Collection[ApprovalMode], tighten: bool = False) -> None:
+        """How the next call is judged, also in a run that is at work; see decisions.change_mode."""
+        self._known()
+        decisions.change_mode(self.journal, mode, allowed=allowed, tighten=tighten)
 
     def _open(self, question: str) -> bool:
         call = question.rpartition("/ask/")[0]

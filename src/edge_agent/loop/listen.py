@@ -8,7 +8,16 @@ from edge_agent.core import keys
 from edge_agent.core.arguments import parse_arguments
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import ModelError
-from edge_agent.core.events import FinishReason, StepReasoningDelta, StepTextDelta
+from edge_agent.core.events import (
+    FinalReasoningDelta,
+    FinalTextDelta,
+    FinishReason,
+    PlanStepAdded,
+    PlanThoughtDelta,
+    Stage,
+    StepReasoningDelta,
+    StepTextDelta,
+)
 from edge_agent.core.messages import AssistantMessage, JsonObject, OpaquePart, ToolCall
 from edge_agent.core.model import (
     CalledTool,
@@ -22,12 +31,10 @@ from edge_agent.core.model import (
     UsageSeen,
 )
 from edge_agent.core.streamed import Streamed
-from edge_agent.core.tokens import estimate
+from edge_agent.core.tokens import Meter
 from edge_agent.core.usage import Usage
+from edge_agent.loop.plan_stream import PlanStream
 from edge_agent.loop.walk import Walk
-
-PATIENCE = 2  # an estimate may be above the real count: a stream is stopped at twice its cap
-JUDGED = 400  # characters whose tokens are estimated together
 
 
 class Said:
@@ -47,7 +54,9 @@ class Said:
 
 @dataclass(slots=True, kw_only=True)
 class Heard:
-    """What an attempt has said so far; what is kept of it when it fails in the middle."""
+    """What an attempt has said so far; what is kept of it when it fails in the middle.
+
+    left: before its end, because it had said enough; late: or because the time was up."""
 
     text: Said = field(default_factory=Said)
     thought: Said = field(default_factory=Said)
@@ -55,6 +64,9 @@ class Heard:
     opaque: list[OpaquePart] = field(default_factory=list[OpaquePart])
     usage: Usage | None = None
     finish_reason: FinishReason | None = None
+    meter: Meter = field(default_factory=Meter)
+    left: bool = False
+    late: bool = False
 
     @property
     def anything(self) -> bool:
@@ -64,33 +76,22 @@ class Heard:
         return AssistantMessage(text=str(self.text), calls=tuple(self.calls), opaque=tuple(self.opaque))
 
 
-class _Meter:
-    """Estimates the tokens of a stream, some hundred characters at a time: a piece alone would be rounded up."""
-
-    def __init__(self) -> None:
-        self.tokens = 0
-        self._waiting: list[str] = []
-        self._length = 0
-
-    def add(self, text: str) -> None:
-        self._waiting.append(text)
-        self._length += len(text)
-        if self._length >= JUDGED:
-            self.tokens += estimate("".join(self._waiting))
-            self._waiting, self._length = [], 0
-
-
 @dataclass(slots=True)
 class Listener:
-    """Takes in one stream. `part` is the key of the attempt, `asked` that of the round."""
+    """Takes in one stream. `part` is the key of the attempt, `asked` that of what it is an attempt at.
+
+    most: estimated tokens after which it is left. until: ms since the epoch; it is left then too."""
 
     walk: Walk
     asked: str
     part: str
+    stage: Stage
     heard: Heard
+    most: float
+    until: int | None = None
     texts: Streamed = field(init=False)
     thoughts: Streamed = field(init=False)
-    meter: _Meter = field(default_factory=_Meter)
+    plan: PlanStream = field(default_factory=PlanStream)
 
     def __post_init__(self) -> None:
         declared, clean = self.walk.ports.declared, self.walk.journal.cleaned_text
@@ -98,28 +99,32 @@ class Listener:
 
     async def listen(self, model: Model, request: ModelRequest) -> None:
         """Raises ModelError. Cancelling it closes the provider's connection."""
-        cap = request.max_output_tokens
         async with aclosing(model.stream(request)) as stream:
             async for event in stream:
                 self._take(event)
-                if cap is not None and self.meter.tokens > cap * PATIENCE:
-                    self.heard.finish_reason = "length"
+                if self.heard.finish_reason is None and self._enough():
+                    self.heard.finish_reason, self.heard.left = "length", True
                     break
         self._say(self.texts.rest())
         self._think(self.thoughts.rest())
         if self.heard.finish_reason is None:
             raise ModelError("truncated", "the answer broke off before its end", retryable=True)
 
+    def _enough(self) -> bool:
+        self.heard.late = self.until is not None and self.walk.ports.clock.now() >= self.until
+        return self.heard.late or self.heard.meter.passes(self.most)
+
     def _take(self, event: ModelEvent) -> None:
         heard = self.heard
         match event:
             case TextDelta(text=text):
-                self.meter.add(text)
+                heard.meter.add(text)
                 self._say(self.texts.feed(text))
             case ReasoningDelta(text=text):
-                self.meter.add(text)
+                heard.meter.add(text)
                 self._think(self.thoughts.feed(text))
-            case CalledTool():
+            case CalledTool(name=name, arguments=arguments):
+                heard.meter.add(f"{name} {arguments}\n")
                 heard.calls.append(self._call(keys.tool_call(self.asked, len(heard.calls)), event))
             case Opaque(part=opaque):
                 heard.opaque.append(opaque)
@@ -129,16 +134,39 @@ class Listener:
                 heard.finish_reason = reason
 
     def _say(self, text: str) -> None:
-        if text:
-            step, offset = keys.step_of(self.part) or 1, self.heard.text.length
-            self.walk.ports.sink.passing(StepTextDelta(part=self.part, offset=offset, delta=text, step=step))
-            self.heard.text.add(text)
+        if not text:
+            return
+        offset, tell = self.heard.text.length, self.walk.ports.sink.passing
+        match self.stage:
+            case "round":
+                tell(StepTextDelta(part=self.part, offset=offset, delta=text, step=keys.step_of(self.part) or 1))
+            case "final":
+                tell(FinalTextDelta(part=self.part, offset=offset, delta=text))
+            case "plan":
+                self._tell_plan(text)
+            case "replan":  # a verdict is read whole
+                pass
+        self.heard.text.add(text)
+
+    def _tell_plan(self, text: str) -> None:
+        """What is streamed is JSON: its thought and its steps are told, not its letters."""
+        before, known = len(self.plan.thought), self.plan.steps
+        grown, steps = self.plan.feed(text)
+        if grown:
+            self.walk.ports.sink.passing(PlanThoughtDelta(part=self.part, offset=before, delta=grown))
+        for index, description in enumerate(steps, start=known):
+            self.walk.ports.sink.passing(PlanStepAdded(part=self.part, step=description, index=index))
 
     def _think(self, text: str) -> None:
-        if text:
-            step, offset = keys.step_of(self.part) or 1, self.heard.thought.length
-            self.walk.ports.sink.passing(StepReasoningDelta(part=self.part, offset=offset, delta=text, step=step))
-            self.heard.thought.add(text)
+        if not text:
+            return
+        offset, tell = self.heard.thought.length, self.walk.ports.sink.passing
+        if self.stage == "round":
+            step = keys.step_of(self.part) or 1
+            tell(StepReasoningDelta(part=self.part, offset=offset, delta=text, step=step))
+        elif self.stage == "final":
+            tell(FinalReasoningDelta(part=self.part, offset=offset, delta=text))
+        self.heard.thought.add(text)
 
     def _call(self, key: str, called: CalledTool) -> ToolCall:
         """The call under our own id, its arguments parsed and sanitized before anything is recorded."""

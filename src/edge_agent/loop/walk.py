@@ -17,6 +17,7 @@ from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Clock, Sink, StoredFile
+from edge_agent.core.price import Price
 from edge_agent.core.signals import Cancelled, Suspend, Yield
 from edge_agent.core.tooling import Tools
 
@@ -69,6 +70,8 @@ class Ports:
 
     secrets: what tools may ask for, by name. declared: every value that no event may hold; the journal masks records,
     and the stream of a model's text is held back where one may be beginning.
+    forbidden: the deny rules of the deployment as it is now. approval_seconds: how long a person is waited for, None:
+    for ever. can_ask: False where there is nobody; to ask is to deny then.
     """
 
     clock: Clock
@@ -80,7 +83,11 @@ class Ports:
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     declared: Sequence[str] = field(default=(), repr=False)
     context_window: int = 128_000
+    price: Callable[[str], Price | None] = lambda name: None  # noqa: ARG005 - nothing is known of any model
     max_retries: int = 2
+    forbidden: Sequence[str] = ()
+    approval_seconds: float | None = 86_400
+    can_ask: bool = True
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
@@ -122,10 +129,11 @@ class Walk:
             raise KeyError(key)
         return event
 
-    def pass_over(self, scope: str) -> None:
-        """The records under `scope` have come to their end and need not be asked for one by one."""
+    def pass_over(self, scope: str, *, but: str | None = None) -> None:
+        """The records under `scope` have come to their end and need not be asked for one by one (those of `but` do)."""
         for key in self.journal.under.get(scope, ()):
-            self._unwalked.pop(key, None)
+            if but is None or not f"{key}/".startswith(f"{but}/"):
+                self._unwalked.pop(key, None)
 
     def has(self, key: str) -> bool:
         return key in self.journal.records
@@ -180,8 +188,10 @@ class Walk:
             return ()
 
     def in_this_life(self, key: str) -> bool:
-        """Failures and forbidden outcomes of earlier lives end nothing any more: the run was resumed after them."""
-        return self.journal.records[key].life == self.journal.life
+        """Failures and forbidden outcomes of earlier lives end nothing any more: the run was resumed after them; nor do
+        those a fork has inherited."""
+        record = self.journal.records[key]
+        return record.life == self.journal.life and record.seq > self.created.inherited
 
     # -- side by side
     async def side_by_side(self, work: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:

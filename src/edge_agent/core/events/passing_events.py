@@ -79,6 +79,7 @@ class UsageSoFar:
 
     phase: Literal["plan", "execute", "replan", "synthesize"]
     usage: Amount
+    cost_usd: float = 0.0
     type: Literal["usage"] = "usage"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edge_agent.core.errors import ModelErrorKind
+from edge_agent.core.events.plan_events import ReplanCause
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.usage import Usage
 
@@ -32,12 +33,13 @@ class Boundary:
     """The one place that looks at the tail: the conversation is built from it and only from it.
 
     stop: why no further round or step is made (cancelled: the cancel of the step). final: the last round, without
-    tools, from the reserve.
+    tools, from the reserve. replan: after a step, why the replanner is asked, or why not.
     """
 
     stop: Literal["max_steps", "budget", "cancelled"] | None = None
     final: bool = False
     messages: tuple[DeliveredMessage, ...] = ()
+    replan: ReplanCause | None = None
     tools: OfferedTools = OfferedTools()
     type: Literal["boundary"] = "boundary"
 
@@ -56,7 +58,9 @@ class ModelRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered:
-    """`estimated`: the provider reported no usage."""
+    """`estimated`: the provider reported no usage, or the answer was left before its end. `cut_by`: the cap that cut it,
+    by name. Under a cap, what is charged (the record's money) may be more than `usage`: a count that is not plausible
+    is not believed."""
 
     stage: Stage
     message: AssistantMessage
@@ -64,6 +68,7 @@ class ModelAnswered:
     usage: Usage
     estimated: bool
     latency_ms: int
+    cut_by: str | None = None
     cost_usd: float = 0.0
     type: Literal["model.answered"] = "model.answered"
 

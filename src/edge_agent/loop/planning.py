@@ -1,0 +1,134 @@
+"""A plan as a model writes it: the schema it is asked for, and what is taken of what came."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from edge_agent.core.errors import EdgeAgentError
+from edge_agent.core.events import Plan, PlanStep, ReplanMode
+from edge_agent.core.messages import JsonObject
+
+LONGEST_THOUGHT, LONGEST_TEXT, MOST_SUGGESTED = 600, 300, 4
+_FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
+
+
+class NoPlan(EdgeAgentError):
+    """What came is no plan; the message says what is wrong with it, for the model's next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`warnings`: what was cut, dropped or doubted."""
+
+    plan: Plan
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    mode: ReplanMode
+    reason: str
+    planned: Planned | None
+
+
+def plan_schema(tools: Sequence[str], most_steps: int) -> JsonObject:
+    """Strings are bounded, since a small model under a grammar would go on for ever."""
+    return _object(thought=_text(LONGEST_THOUGHT), steps=_steps(tools, most_steps))
+
+
+def verdict_schema(tools: Sequence[str], most_steps: int) -> JsonObject:
+    mode = {"type": "string", "enum": ["continue", "revise", "finish"]}
+    return _object(reason=_text(LONGEST_TEXT), mode=mode, steps={**_steps(tools, most_steps), "minItems": 0})
+
+
+def _object(**properties: JsonObject) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _text(most: int) -> JsonObject:
+    return {"type": "string", "maxLength": most}
+
+
+def _steps(tools: Sequence[str], most_steps: int) -> JsonObject:
+    step = {"id": _text(40), "description": _text(LONGEST_TEXT), "expected_outcome": _text(LONGEST_TEXT)}
+    if tools:
+        named = {"type": "string", "enum": list(tools)}
+        step["suggested_tools"] = {"type": "array", "items": named, "maxItems": MOST_SUGGESTED}
+    return {"type": "array", "items": _object(**step), "minItems": 1, "maxItems": most_steps}
+
+
+def parse_plan(text: str, tools: Sequence[str], most_steps: int | None) -> Planned:
+    """Raises NoPlan."""
+    data = _json(text)
+    planned = _plan(data, tools, most_steps)
+    if not planned.plan.steps:
+        raise NoPlan("a plan has at least one step with a description")
+    return planned
+
+
+def parse_verdict(text: str, tools: Sequence[str], most_steps: int | None) -> Verdict:
+    """Raises NoPlan. A revision without steps is a finish."""
+    data = _json(text)
+    mode = data.get("mode")
+    if mode not in ("continue", "revise", "finish"):
+        raise NoPlan("mode must be continue, revise or finish")
+    reason = str(data.get("reason") or "")
+    if mode != "revise":
+        return Verdict(mode, reason, None)
+    planned = _plan(data, tools, most_steps)
+    return Verdict("revise", reason, planned) if planned.plan.steps else Verdict("finish", reason, None)
+
+
+def _json(text: str) -> JsonObject:
+    try:
+        data = json.loads(_FENCE.sub("", text))
+    except (ValueError, RecursionError) as error:
+        raise NoPlan(f"the answer must be one JSON object: {error}") from error
+    if not isinstance(data, dict):
+        raise NoPlan("the answer must be one JSON object")
+    return cast(JsonObject, data)
+
+
+def _plan(data: JsonObject, tools: Sequence[str], most_steps: int | None) -> Planned:
+    given = data.get("steps")
+    if not isinstance(given, list):
+        raise NoPlan("steps must be a list")
+    warnings: list[str] = []
+    steps: list[PlanStep] = []
+    for entry in cast("list[Any]", given):
+        if step := _step(entry, len(steps) + 1, tools, warnings):
+            steps.append(step)
+    unique = list({step.description: step for step in reversed(steps)}.values())[::-1]
+    if len(unique) < len(steps):
+        warnings.append(f"{len(steps) - len(unique)} repeated steps were dropped")
+    if most_steps is not None and len(unique) > most_steps:
+        warnings.append(f"{len(unique) - most_steps} steps over the cap of {most_steps} were cut")
+        unique = unique[:most_steps]
+    return Planned(Plan(thought=str(data.get("thought") or ""), steps=tuple(unique)), tuple(warnings))
+
+
+def _step(entry: Any, number: int, tools: Sequence[str], warnings: list[str]) -> PlanStep | None:
+    fields = cast(JsonObject, entry) if isinstance(entry, dict) else {"description": entry}
+    description = str(fields.get("description") or "").strip()
+    if not description:
+        return None
+    asked = fields.get("suggested_tools")
+    suggested = [str(name) for name in cast("list[Any]", asked)] if isinstance(asked, list) else []
+    known = tuple(dict.fromkeys(name for name in suggested if name in tools))
+    unknown = [name for name in suggested if name not in tools]
+    if unknown:
+        warnings.append(f"step {number}: unknown tools were dropped: {', '.join(unknown)}")
+    return PlanStep(
+        id=str(fields.get("id") or f"s{number}")[:40],
+        description=description,
+        expected_outcome=str(fields.get("expected_outcome") or ""),
+        suggested_tools=known,
+        requires_tools=bool(unknown) and not known,
+    )

@@ -1,0 +1,195 @@
+"""The stages around the steps of a planned run: the plan before them, the verdict after each, and the answer."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from edge_agent.core.events import (
+    Boundary,
+    Fault,
+    Plan,
+    PlanCreated,
+    PlanRevised,
+    PlanStep,
+    ReplanCause,
+    ReplanDecision,
+    RevisionsExceeded,
+    Stage,
+)
+from edge_agent.core.journal import Draft
+from edge_agent.core.messages import AssistantMessage, JsonObject, UserMessage
+from edge_agent.core.model import ModelRequest
+from edge_agent.core.usage import Amount
+from edge_agent.loop import budget, prompts
+from edge_agent.loop.ask import ModelGaveUp, Question, Stopped, ask
+from edge_agent.loop.direct import Ending
+from edge_agent.loop.planning import NoPlan, Planned, Verdict, parse_plan, parse_verdict, plan_schema, verdict_schema
+from edge_agent.loop.steering import take_in_messages
+from edge_agent.loop.walk import Walk
+from edge_agent.loop.work import Work, briefing, final_request, kept_for_answer, step_key
+
+T = TypeVar("T")
+MOST_STEPS = 8  # of a plan, where the limits say nothing
+
+
+# -- the plan
+async def make_plan(walk: Walk) -> PlanCreated:
+    """A planner that fails costs the run its plan, not its answer: then one step answers directly."""
+    if found := walk.seen("plan", PlanCreated):
+        walk.pass_over("plan")
+        return found
+    notes: list[Draft] = []
+    try:
+        planned = await _ask_for(walk, "plan", "plan", Work(todo=[]), _read_plan)
+        created = PlanCreated(plan=planned.plan, warnings=planned.warnings)
+    except (ModelGaveUp, NoPlan, Stopped) as error:
+        only = PlanStep(id="answer", description=walk.created.input, requires_tools=True)
+        created = PlanCreated(plan=Plan(thought="", steps=(only,)), fallback=True, reason=str(error))
+        notes = [_fault("plan", f"the planner failed, so the request is answered in one step: {error}")]
+    walk.write(Draft(key="plan", event=created), *notes)
+    return walk.kept("plan", PlanCreated)
+
+
+def _read_plan(walk: Walk, text: str) -> Planned:
+    return parse_plan(text, _tool_names(walk), walk.created.limits.max_plan_steps)
+
+
+def _fault(key: str, message: str) -> Draft:
+    return Draft(key=f"{key}/fault", event=Fault(kind="provider", message=message, action="fallback"), by="note")
+
+
+# -- the verdict after a step
+async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
+    """What the replanner says of the rest of the plan. One that fails changes nothing."""
+    key = f"{step_key(work.done[-1].number)}/replan"
+    if found := walk.seen(f"{key}/decision", ReplanDecision):
+        walk.pass_over(key)
+        return found
+    notes: list[Draft] = []
+    try:
+        verdict = await _ask_for(walk, key, "replan", work, _read_verdict)
+        decision = _decision(verdict, cause)
+        notes = _notes(walk, work, key, decision)
+        if any(isinstance(note.event, RevisionsExceeded) for note in notes):
+            decision = ReplanDecision(mode="finish", reason="no revision is left", cause=cause)
+    except (ModelGaveUp, NoPlan) as error:
+        decision = ReplanDecision(mode="continue", reason=f"the replanner failed: {error}", cause=cause)
+        notes = [_fault(key, f"the replanner failed, so the plan stands: {error}")]
+    walk.write(Draft(key=f"{key}/decision", event=decision), *notes)
+    return walk.kept(f"{key}/decision", ReplanDecision)
+
+
+def _read_verdict(walk: Walk, text: str) -> Verdict:
+    return parse_verdict(text, _tool_names(walk), walk.created.limits.max_plan_steps)
+
+
+def _decision(verdict: Verdict, cause: ReplanCause) -> ReplanDecision:
+    planned = verdict.planned
+    return ReplanDecision(
+        mode=verdict.mode,
+        reason=verdict.reason,
+        cause=cause,
+        plan=planned.plan if planned else None,
+        warnings=planned.warnings if planned else (),
+    )
+
+
+def _notes(walk: Walk, work: Work, key: str, decision: ReplanDecision) -> list[Draft]:
+    """For readers. A revision that people asked for is not counted."""
+    if decision.plan is None:
+        return []
+    cap = walk.created.limits.max_revisions
+    if decision.cause != "user-message" and cap is not None and work.revisions >= cap:
+        return [Draft(key=f"{key}/exceeded", event=RevisionsExceeded(cap=cap), by="note")]
+    revised = PlanRevised(plan=decision.plan, revision=work.revised + 1, reason=decision.reason)
+    return [Draft(key=f"{key}/revised", event=revised, by="note")]
+
+
+# -- the answer
+async def synthesize(walk: Walk, work: Work) -> Ending:
+    """Always, also after a budget stop (from the reserve); the last report stands in where not even that fits."""
+    boundary = _final_boundary(walk, work)
+    work.said += boundary.messages
+    last = work.done[-1].end.summary if work.done else ""
+    if boundary.stop:
+        return Ending("budget", last)
+    limits, window = walk.created.limits, walk.ports.context_window
+    question = Question(
+        key="final",
+        stage="final",
+        build=lambda: final_request(walk, work),
+        cap=budget.final_cap(limits, window),
+        kept=Amount,
+        models=walk.created.synthesizer_models or walk.created.models,
+    )
+    try:
+        answered = (await ask(walk, question)).answered
+    except Stopped:
+        return Ending("budget", last)
+    if work.stop != "stop":
+        return Ending(work.stop, answered.message.text)
+    if work.last_blocked:
+        return Ending("blocked", answered.message.text)
+    return Ending("max_tokens" if answered.finish_reason == "length" else "stop", answered.message.text)
+
+
+def _final_boundary(walk: Walk, work: Work) -> Boundary:
+    if found := walk.seen("final", Boundary):
+        return found
+    walk.ready()
+    messages, delivered = take_in_messages(walk, "final", "final")
+    ahead = Work(todo=work.todo, done=work.done, said=[*work.said, *messages])
+    tokens = budget.estimated_input(final_request(walk, ahead))
+    cap = budget.final_cap(walk.created.limits, walk.ports.context_window)
+    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, cap, Amount())
+    if isinstance(held, budget.Overrun):
+        walk.write(Draft(key="final", event=Boundary(stop="budget")))
+    else:
+        walk.write(Draft(key="final", event=Boundary(final=True, messages=messages)), *delivered)
+    return walk.kept("final", Boundary)
+
+
+# -- a JSON answer, with one repair
+async def _ask_for(walk: Walk, key: str, stage: Stage, work: Work, read: Callable[[Walk, str], T]) -> T:
+    """Raises NoPlan when the repaired answer is none either, and what `ask` raises."""
+    answer = (await ask(walk, _question(walk, key, stage, work))).answered.message
+    await walk.take_in_tools(key, again=False)
+    try:
+        return read(walk, answer.text)
+    except NoPlan as fault:
+        mend = (AssistantMessage(text=answer.text), UserMessage(text=prompts.mend_plan(str(fault))))
+        question = _question(walk, f"{key}/repair", stage, work, *mend)
+        return read(walk, (await ask(walk, question)).answered.message.text)
+
+
+def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMessage | UserMessage) -> Question:
+    limits, window = walk.created.limits, walk.ports.context_window
+
+    def build() -> ModelRequest:
+        role = prompts.PLANNER if stage == "plan" else prompts.REPLANNER
+        system = prompts.of_stage(role, walk.ports.agent.instructions)
+        return ModelRequest(
+            system=f"{system}\n\n{prompts.catalogue(walk.ports.tools.offered())}",
+            messages=(*briefing(walk, work), *more),
+            tool_choice="none",
+            output_schema=_schema(walk, stage),
+            metadata={"run": walk.run_id, "agent": walk.ports.agent.name, "stage": stage},
+        )
+
+    return Question(
+        key=key,
+        stage=stage,
+        build=build,
+        cap=budget.planner_cap(limits, window) if stage == "plan" else budget.replanner_cap(limits, window),
+        kept=lambda: kept_for_answer(walk, work),
+        models=walk.created.planner_models or walk.created.models,
+        needs_tools=True,
+    )
+
+
+def _schema(walk: Walk, stage: Stage) -> JsonObject:
+    most = walk.created.limits.max_plan_steps or MOST_STEPS
+    return plan_schema(_tool_names(walk), most) if stage == "plan" else verdict_schema(_tool_names(walk), most)
+
+
+def _tool_names(walk: Walk) -> tuple[str, ...]:
+    return tuple(tool.name for tool in walk.ports.tools.offered())
