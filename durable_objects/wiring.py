@@ -8,6 +8,7 @@ import js
 from fastapi import FastAPI
 
 from agents import agents
+from edge_agent.cloudflare.directory import ObjectDirectory, ObjectPost
 from edge_agent.cloudflare.environment import variables
 from edge_agent.cloudflare.model_transport import FetchTransport
 from edge_agent.cloudflare.runs import ObjectRuns
@@ -58,6 +59,7 @@ def served(env: Any) -> Served:
         deps = Deps(
             settings=deployment.settings,
             runs=ObjectRuns(env.RUN),
+            directory=ObjectDirectory(env.DIRECTORY),
             offer=deployment,
             clock=ObjectClock(),
             run_token_key=run_token_key,
@@ -65,6 +67,11 @@ def served(env: Any) -> Served:
         )
         _served = Served(deps, create_app(deps))
     return _served
+
+
+def post_of(env: Any) -> ObjectPost:
+    """How a run tells others of itself."""
+    return ObjectPost(ObjectDirectory(env.DIRECTORY))
 
 
 def deployment_of(env: Any) -> Deployment:

@@ -9,6 +9,7 @@ import js
 from pyodide.ffi import JsException
 from workers import WorkerEntrypoint, asgi
 
+from durable_objects.directory import Directory
 from durable_objects.key_store import KeyStore
 from durable_objects.run import Run
 from durable_objects.wiring import Served, served
@@ -18,7 +19,7 @@ from edge_agent.http.problems import Answer, answer_for
 from edge_agent.http.routing import StreamRoute, stream_route
 
 # The runtime looks for the classes of the objects in this module.
-__all__ = ["Default", "KeyStore", "Run"]
+__all__ = ["Default", "Directory", "KeyStore", "Run"]
 
 
 class Default(WorkerEntrypoint):

@@ -15,6 +15,7 @@ from edge_agent.core.state import RunState
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
 from edge_agent.http.ports import Deps, RunMethod
+from edge_agent.testing import MemoryDirectory
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
@@ -110,13 +111,20 @@ class Api:
     """A client of the application with these variables, as if it ran at `url`."""
 
     def __init__(self, url: str = "http://localhost:8787", **env: str) -> None:
-        self.runs = MemoryRuns()
+        self.runs, self.directory = MemoryRuns(), MemoryDirectory(StoppedClock())
         read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
 
         async def key() -> bytes:
             return KEY
 
-        deps = Deps(settings=read, runs=self.runs, offer=OneAgent(read), clock=StoppedClock(), run_token_key=key)
+        deps = Deps(
+            settings=read,
+            runs=self.runs,
+            directory=self.directory,
+            offer=OneAgent(read),
+            clock=StoppedClock(),
+            run_token_key=key,
+        )
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=create_app(deps)), base_url=url)
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:

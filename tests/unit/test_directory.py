@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.events import QuestionAsked, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
-from edge_agent.core.listing import Listing, ModelUse, listing_of, shard_of
+from edge_agent.core.listing import DIRECTORY, Listing, ModelUse, listing_of, shard_of
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Send
 from edge_agent.core.usage import Usage
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.directory import REMEMBERED_MS, SqlDirectory
@@ -139,12 +140,14 @@ def test_the_ids_of_runs_fall_evenly_to_the_shards() -> None:
 @tool
 async def charge() -> str:
     """Charge."""
+    await asyncio.sleep(0.5)
     return "charged"
 
 
 @tool(on_unknown="ask")
 async def transfer() -> str:
     """Move money."""
+    await asyncio.sleep(0.5)
     return "moved"
 
 
@@ -173,11 +176,24 @@ class World:
         return [send.arguments["status"] for send in self.post.tries]
 
 
-def world(*, troubles: Sequence[Trouble] = (), kills: Sequence[Kill] = (), tools: Sequence[Any] = (charge,)) -> World:
+def world(
+    *,
+    troubles: Sequence[Trouble] = (),
+    kills: Sequence[Kill] = (),
+    tools: Sequence[Any] = (charge,),
+    down_seconds: float = 0,
+) -> World:
     directory = MemoryDirectory(VirtualClock())
-    post = SimulatedPost(directory.receivers(), troubles)
+
+    async def receive(send: Send) -> None:
+        if asyncio.get_running_loop().time() < down_seconds:
+            raise ConnectionError("down")
+        await directory.receive(send)
+
+    post = SimulatedPost({DIRECTORY: receive}, troubles)
     name = tools[0].spec.name
-    model = ScriptedModel(respond=lambda request: "Done." if len(request.messages) > 1 else Answer(calls=((name, {}),)))
+    answers = [Answer(calls=((name, {}),), delay=0.3), Answer(text="Done.", delay=0.3)]
+    model = ScriptedModel(answers=[*answers], by_turn=True)
     toolbox = Toolbox(tools)
 
     def ports(instance: Any) -> Ports:
@@ -237,16 +253,7 @@ def test_an_object_that_dies_at_any_append_still_tells_the_end() -> None:
 
 def test_a_directory_that_is_down_for_an_hour_is_asked_once_a_minute_and_no_run_waits_for_it() -> None:
     async def scene() -> None:
-        down = {"until": 3_600.0}
-        here = world()
-        receive = here.directory.receive
-
-        async def fails(send: Any) -> None:
-            if asyncio.get_running_loop().time() < down["until"]:
-                raise ConnectionError
-            await receive(send)
-
-        here.post._receivers = {"directory": fails}
+        here = world(down_seconds=3_600)
         await here.create()
         await here.run.until_ended()
         assert asyncio.get_running_loop().time() < 5
@@ -272,9 +279,6 @@ def test_a_wait_for_a_person_is_listed_and_so_is_its_end() -> None:
 
 
 # -- erasure
-Moment = Callable[[World], bool]
-
-
 @pytest.mark.parametrize("after", range(1, 9))
 @pytest.mark.parametrize("troubled", [False, True])
 def test_a_run_that_is_deleted_at_any_moment_leaves_a_tombstone_and_nothing_else(after: int, troubled: bool) -> None:

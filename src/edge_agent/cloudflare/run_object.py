@@ -3,7 +3,7 @@
 import json
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,21 +18,31 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.hub import Item
 from edge_agent.core.journal import is_terminal
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.ports import Record
+from edge_agent.core.ports import Post, Record
 
 PROTOCOL = "edge-agent.v1"
+LISTED_AT_ONCE = ("create", "resume", "delete")  # who has done it finds it in the list
 UNREADABLE_MS = 10_000  # until a log that could not be read is tried again
-SOCKET_COMMANDS = ("cancel", "answer")
-HOW = 'Send {"id": 1, "type": "cancel"} or {"id": 2, "type": "answer", "question_id": "…", "answer": "…"}.'
+SOCKET_COMMANDS = ("cancel", "cancel_step", "message", "answer")
+HOW = (
+    'Send {"id": 1, "type": "cancel"} or cancel_step, {"id": 2, "type": "message", "message_id": "…", "text": "…"} '
+    'or {"id": 3, "type": "answer", "question_id": "…", "answer": "…"}.'
+)
+
+
+def _nobody(_: Any) -> Post | None:
+    return None
 
 
 class RunObject(DurableObject):
-    """Subclass it with `wiring`, a static function of the environment.
+    """Subclass it with `wiring` and `post`, static functions of the environment. Without a `post` the run tells nobody
+    of itself.
 
     Its only RPC method is `command`; answers hold problems as data, since an exception would cross as a traceback.
     """
 
     wiring: WiringOf
+    post: Callable[[Any], Post | None] = staticmethod(_nobody)
 
     def __init__(self, ctx: Any, env: Any) -> None:
         """Touches no storage and must not raise: a broken instance would be kept."""
@@ -43,7 +53,7 @@ class RunObject(DurableObject):
     def _live(self) -> LiveRun:
         """Opened by the first who needs it."""
         if self._kept is None:
-            self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env))
+            self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env), type(self).post(self.env))
             self._kept.hub.follow(self._broadcast)
         return self._kept
 
@@ -58,10 +68,18 @@ class RunObject(DurableObject):
         request = json.loads(text)
         try:
             live = self._live()
-            live.obey(request["method"], request["payload"])
-            return json.dumps({"ok": live.known().state()})
+            more = live.obey(request["method"], request["payload"])
+            state = live.known().state() if request["method"] != "delete" else self._deleted()
+            if request["method"] in LISTED_AT_ONCE:
+                await live.tell_at_once()
+            return json.dumps({"ok": {**state, **more}})
         except Refusal as no:
             return json.dumps({"refusal": {"status": no.status, "code": no.code, "message": no.message, **no.more}})
+
+    def _deleted(self) -> JsonObject:
+        """What is in memory goes as well; a slice under way keeps what it has until it meets its closed run."""
+        self._kept = None
+        return {}
 
     # -- the driver
     async def alarm(self) -> None:
@@ -105,7 +123,7 @@ class RunObject(DurableObject):
         return Response(None, status=101, web_socket=client, headers=headers)
 
     async def webSocketMessage(self, socket: Any, message: Any) -> None:  # noqa: N802 - the platform's name
-        """{"id", "type": "cancel" | "answer", …} -> {"ack": id, "ok": true} | {"ack": id, "problem": {…}}"""
+        """{"id", "type": "cancel" | "message" | …, …} -> {"ack": id, "ok": true} | {"ack": id, "problem": {…}}"""
         send(socket, json.dumps(self._acknowledged(message)))
 
     def _acknowledged(self, message: Any) -> JsonObject:

@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse, Response
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
-from edge_agent.http.gate import Gate
 from edge_agent.http.directory_routes import directory_routes
+from edge_agent.http.gate import Gate
 from edge_agent.http.offer_routes import offer_routes
 from edge_agent.http.openapi import described
 from edge_agent.http.ports import Deps
@@ -51,7 +51,8 @@ def create_app(deps: Deps) -> FastAPI:
         return JSONResponse(described(app))
 
     app.state.templates = ["/openapi.json", "/docs"]
-    for router in (directory_routes(deps), run_routes(deps), steering_routes(deps), stream_routes(), offer_routes(deps)):
+    runs = (run_routes(deps), directory_routes(deps), steering_routes(deps), stream_routes())
+    for router in (*runs, offer_routes(deps)):
         app.include_router(router)
         app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]
     return app

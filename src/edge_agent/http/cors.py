@@ -31,7 +31,7 @@ def preflight_answer(origins: Sequence[str], origin: str) -> Answer:
         )
     headers = {
         **cors_headers(origins, origin),
-        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-methods": "GET, POST, PUT, DELETE",
         "access-control-allow-headers": _ALLOWED_HEADERS,
         "access-control-max-age": str(_MAX_AGE),
     }

@@ -70,6 +70,8 @@ def _complete(path: str, operation: JsonObject) -> None:
     elif operation["operationId"].startswith(("follow_run", "export_log", "read_file")):
         responses["200"]["content"].pop("application/json", None)
     responses["500"] = _problem_response(500)
+    if "{run_id}" in path and operation["operationId"] != "delete_run":
+        responses["410"] = _problem_response(410)
     for parameter in operation.get("parameters", ()):
         _absent_is_not_null(parameter["schema"])
 

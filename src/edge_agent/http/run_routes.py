@@ -1,10 +1,10 @@
-"""/v1/runs: start a run, look at it, cancel, resume and answer it."""
+"""/v1/runs: start a run, look at it, cancel, resume, answer and delete it."""
 
 import hashlib
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import TypeAdapter
 
 from edge_agent.core.canonical import canonical
@@ -13,6 +13,8 @@ from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.state import RunState
 from edge_agent.http.auth import Caller
+from edge_agent.http.capacity import room_for_a_run
+from edge_agent.http.continuing import continued
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps, RunMethod
 from edge_agent.http.run_tokens import run_token
@@ -44,7 +46,12 @@ _CREATED = TypeAdapter(RunCreated)
 def run_routes(deps: Deps) -> APIRouter:
     router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
-    @router.post("", status_code=202, response_model=RunStartedAnswer, responses=problems(400, 409, 413, 415, 422, 503))
+    @router.post(
+        "",
+        status_code=202,
+        response_model=RunStartedAnswer,
+        responses=problems(400, 404, 409, 410, 413, 415, 422, 429, 503),
+    )
     async def start_run(request: Request, body: StartRun, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         """Create a run and start it. Follow it at `links.events` or `links.ws`; a disconnect never cancels it."""
         started = await _start(deps, request.state.caller, body, idempotency_key)
@@ -60,9 +67,10 @@ def run_routes(deps: Deps) -> APIRouter:
         """Stop the run. What is under way is cut off; the run ends as cancelled."""
         return await _asked(deps, run_id, "cancel", {"reason": body.reason if body else None})
 
-    @router.post("/{run_id}/resume", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422))
+    @router.post("/{run_id}/resume", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422, 429))
     async def resume_run(run_id: RunId, body: ResumeRun | None = None) -> JSONResponse:
         """Go on with a failed or cancelled run from its log, with nothing changed."""
+        await room_for_a_run(deps)
         return await _asked(deps, run_id, "resume", {"reason": body.reason if body else None})
 
     @router.post(
@@ -74,6 +82,13 @@ def run_routes(deps: Deps) -> APIRouter:
         """Answer a question the run waits for."""
         return await _asked(deps, run_id, "answer", {"question_id": question_id, "answer": body.answer})
 
+    @router.delete("/{run_id}", status_code=204, responses=problems(404, 422))
+    async def delete_run(run_id: RunId) -> Response:
+        """Erase the run: what is under way is cut off, its log and files go for good. What it used still counts. Its
+        id is not used again; every path of it answers 410 from then on, this one 204."""
+        await deps.runs.call(run_id, "delete", {})
+        return Response(status_code=204)
+
     return router
 
 
@@ -81,8 +96,8 @@ async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) ->
     if key is not None and body.run_id is not None:
         detail = "`run_id` and the header Idempotency-Key both name the run: send one of them."
         raise Refusal(422, "invalid_request", detail, field="run_id")
-    created = deps.offer.configure(body)
     run_id = body.run_id or (_derived_id(caller.name, key) if key is not None else deps.new_run_id())
+    created = deps.offer.configure(await _admitted(deps, body, run_id, repeats=key is not None))
     payload: JsonObject = {
         "created": _CREATED.dump_python(created, mode="json"),
         "fingerprint": hashlib.sha256(canonical(body.model_dump(mode="json", exclude_none=True)).encode()).hexdigest(),
@@ -98,6 +113,26 @@ async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) ->
         links=Links(self=own, events=f"{own}/events", ws=f"{own}/ws"),
         stream_token=token,
     )
+
+
+async def _admitted(deps: Deps, body: StartRun, run_id: str, *, repeats: bool) -> StartRun:
+    """The request with the history it asks for, where there is room for a run. A repeat of a request whose run exists
+    needs neither."""
+    try:
+        await room_for_a_run(deps)
+        return await continued(deps, body)
+    except Refusal:
+        if repeats and await _exists(deps, run_id):
+            return body
+        raise
+
+
+async def _exists(deps: Deps, run_id: str) -> bool:
+    try:
+        await deps.runs.call(run_id, "state", {})
+    except Refusal as no:
+        return no.code == "run_deleted"
+    return True
 
 
 async def _asked(deps: Deps, run_id: str, method: RunMethod, payload: JsonObject) -> JSONResponse:

@@ -38,13 +38,13 @@ class SqlDirectory:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
 
-    def answer(self, method: str, payload: JsonObject) -> JsonObject:
-        """report, forget: a listing, and `now` in ms. page, active, usage: see these."""
+    def answer(self, method: str, payload: JsonObject, now: int) -> JsonObject:
+        """Of `report` and `forget` the payload is a listing; of the others what the method takes. `now` in ms."""
         match method:
             case "report":
                 self.report(payload)
             case "forget":
-                self.forget(payload, payload["now"])
+                self.forget(payload, now)
             case "page":
                 return {"runs": self.page(**payload)}
             case "active":

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from edge_agent.core.listing import DIRECTORY, SHARDS, shard_of
+from edge_agent.core.listing import SHARDS, shard_of
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Clock, Send
 from edge_agent.storage.directory import SqlDirectory
@@ -49,7 +49,9 @@ async def _later(receive: Receiver, send: Send) -> None:
 
 
 class MemoryDirectory:
-    """The directory of runs, all of its shards, by the very code that keeps the durable one."""
+    """The directory of runs, all of its shards, by the very code that keeps the durable one.
+
+    `receive` is what a SimulatedPost takes for the destination DIRECTORY."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,12 +59,8 @@ class MemoryDirectory:
 
     async def ask(self, method: str, payload: JsonObject) -> Sequence[JsonObject]:
         """The answer of each shard."""
-        return [shard.answer(method, payload) for shard in self.shards]
+        return [shard.answer(method, payload, self._clock.now()) for shard in self.shards]
 
     async def receive(self, send: Send) -> None:
         shard = self.shards[shard_of(send.arguments["run_id"])]
-        shard.answer(send.method, {**send.arguments, "now": self._clock.now()})
-
-    def receivers(self) -> Mapping[str, Receiver]:
-        """For a SimulatedPost."""
-        return {DIRECTORY: self.receive}
+        shard.answer(send.method, send.arguments, self._clock.now())

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from edge_agent.core.canonical import canonical
+from edge_agent.core.events import Mode
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.state import Status
@@ -70,17 +71,62 @@ class HistoryTurn(Asked):
         return Turn(role=self.role, text=self.text)
 
 
+ModelName = Annotated[str, Field(max_length=256, pattern=r"^(@cf|[a-z0-9][a-z0-9_-]*)/\S+$")]
+
+
+class StageModels(Asked):
+    """Those that are absent are the run's model."""
+
+    planner: ModelName | None = None
+    executor: ModelName | None = None
+    synthesizer: ModelName | None = None
+
+
 class StartRun(Asked):
     """POST /v1/runs. Only `input` is needed."""
 
     input: Text = Field(description="The task, as text.", examples=["What is 17 * 23?"])
     agent: str | None = Field(default=None, min_length=1, max_length=128, description="One of GET /v1/agents.")
-    mode: Literal["direct"] | None = None
-    model: str | None = Field(default=None, max_length=256, pattern=r"^(@cf|[a-z0-9][a-z0-9_-]*)/\S+$")
+    mode: Mode | None = None
+    model: ModelName | None = None
+    models: StageModels | None = Field(default=None, description="Models of the stages of a planned run.")
     history: tuple[HistoryTurn, ...] = Field(default=(), max_length=MAX_TURNS)
+    continues: str | None = Field(
+        default=None,
+        pattern=RUN_ID_PATTERN,
+        description="A run that has ended: what was said in it becomes the history. Not together with `history`.",
+    )
     limits: WantedLimits | None = None
     metadata: Metadata | None = Field(default=None, description=f"At most {MAX_METADATA} bytes as JSON.")
     run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
+
+    @field_validator("continues")
+    @classmethod
+    def _one_history(cls, run_id: str | None, info: ValidationInfo) -> str | None:
+        if run_id is not None and info.data.get("history"):
+            raise ValueError("names a run whose turns become the history, and `history` is given as well: send one")
+        return run_id
+
+
+class SendMessage(Asked):
+    """POST /v1/runs/{run_id}/messages. `id`: the client's own; a repeat is the same message."""
+
+    text: Annotated[Text, Field(max_length=100_000)]
+    id: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+
+
+class MessageTaken(BaseModel):
+    """Queued, or known already."""
+
+    run_id: str
+    message_id: str
+
+
+class CancelledStep(BaseModel):
+    """`step`: the key of the step, for example s2."""
+
+    run_id: str
+    step: str
 
 
 class CancelRun(Asked):
@@ -126,7 +172,7 @@ class AgentInfo(BaseModel):
     description: str = ""
     default: bool = False
     models: tuple[str, ...]
-    mode: Literal["direct"] = "direct"
+    mode: Mode = "direct"
     tools: tuple[str, ...] = ()
     limits: Limits
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from edge_agent.core.errors import ConfigError
+from edge_agent.core.events import Mode
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
 
@@ -115,6 +116,8 @@ _EXAMPLES = {
     "EDGE_AGENT_TOKEN": "alice:s3cret-one,ci:s3cret-two",
     "EDGE_AGENT_NAME": "edge-agent",
     "EDGE_AGENT_MODEL": "openai-compatible/some-model",
+    "EDGE_AGENT_PLANNER_MODEL": "openai/gpt-5",
+    "EDGE_AGENT_SYNTHESIZER_MODEL": "openai/gpt-5",
     "EDGE_AGENT_BASE_URL": "https://models.example.com/v1",
     "EDGE_AGENT_API_KEY": "sk-…",
     "EDGE_AGENT_PROVIDERS": '{"mine": {"base_url": "https://example.com/v1", "key": "MINE_API_KEY"}}',
@@ -126,6 +129,7 @@ _EXAMPLES = {
     "EDGE_AGENT_STALL_TIMEOUT": "60",
     "EDGE_AGENT_MAX_RETRIES": "2",
     "EDGE_AGENT_MAX_BODY": "1048576",
+    "EDGE_AGENT_MAX_RUNS": "100",
     "EDGE_AGENT_SECRET": "$(openssl rand -base64 32)",
     "EDGE_AGENT_CORS": "https://app.example.com,https://admin.example.com",
     "EDGE_AGENT_LOG_LEVEL": "info",
@@ -193,18 +197,33 @@ class Settings:
     def max_body(self) -> int:
         return self._whole("EDGE_AGENT_MAX_BODY", DEFAULT_MAX_BODY, 1024, _MAX_MAX_BODY)
 
+    @cached_property
+    def max_runs(self) -> int | None:
+        """Runs that have not ended, in the whole deployment; None for no cap."""
+        return self._whole("EDGE_AGENT_MAX_RUNS", 0, 1, 1_000_000) or None
+
     # -- models
     @cached_property
     def models(self) -> tuple[str, ...]:
         """The model and its fallbacks, in order; empty where the code decides."""
-        models = _entries(self._env.get("EDGE_AGENT_MODEL", ""))
+        return self._model_names("EDGE_AGENT_MODEL")
+
+    @cached_property
+    def planner_models(self) -> tuple[str, ...]:
+        """Empty: those of `models`. Likewise the synthesizer's."""
+        return self._model_names("EDGE_AGENT_PLANNER_MODEL")
+
+    @cached_property
+    def synthesizer_models(self) -> tuple[str, ...]:
+        return self._model_names("EDGE_AGENT_SYNTHESIZER_MODEL")
+
+    def _model_names(self, variable: str) -> tuple[str, ...]:
+        models = _entries(self._env.get(variable, ""))
         for model in models:
             if not re.fullmatch(r"@cf/[^\s,]+|[a-z0-9][a-z0-9_-]*/[^\s,]+", model):
-                raise _error(
-                    "EDGE_AGENT_MODEL", "a model is provider/model or @cf/…; fallbacks are separated by commas"
-                )
+                raise _error(variable, "a model is provider/model or @cf/…; fallbacks are separated by commas")
         if any(model.startswith("openai-compatible/") for model in models) and "EDGE_AGENT_BASE_URL" not in self._env:
-            raise _error("EDGE_AGENT_BASE_URL", "is not set, and EDGE_AGENT_MODEL names an openai-compatible model")
+            raise _error("EDGE_AGENT_BASE_URL", f"is not set, and {variable} names an openai-compatible model")
         return models
 
     @cached_property
@@ -281,11 +300,12 @@ class Settings:
         return wanted
 
     @cached_property
-    def mode(self) -> Literal["direct"]:
-        mode = self._env.get("EDGE_AGENT_MODE", "direct")
-        if mode != "direct":
-            raise _error("EDGE_AGENT_MODE", "direct is the only mode of this version")
-        return "direct"
+    def mode(self) -> Mode | None:
+        """None where the code decides."""
+        mode = self._env.get("EDGE_AGENT_MODE")
+        if mode is not None and mode not in get_args(Mode):
+            raise _error("EDGE_AGENT_MODE", f"is one of {', '.join(get_args(Mode))}")
+        return cast(Mode | None, mode)
 
     # -- the rest
     @cached_property

@@ -42,6 +42,10 @@ class KeyStore(DurableObject):
     """Named in the configuration, not used here."""
 
 
+class Directory(DurableObject):
+    """Likewise."""
+
+
 class Default(WorkerEntrypoint):
     async def fetch(self, request: Request) -> Response:
         name = request.url.rsplit("/", 1)[1]
