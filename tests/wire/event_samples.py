@@ -169,7 +169,9 @@ PASSING: tuple[e.PassingEvent, ...] = (
     e.StepTextDelta(part="s1/r2/a0", offset=12, delta="Sunny 👍", step=1),
     e.StepReasoningDelta(part="s1/r2/a0", offset=0, delta="Hm.", step=1),
     e.ToolProgress(call_id="88l7qct9y", progress=0.5, total=1.0, message="half", step=1, round=2),
-    e.UsageSoFar(phase="execute", usage=Amount(input=120, output=30, reasoning=10, tool_calls=2, usd=0.25)),
+    e.UsageSoFar(
+        phase="execute", usage=Amount(input=120, output=30, reasoning=10, tool_calls=2, usd=0.25), cost_usd=0.25
+    ),
     e.FinalTextDelta(part="final/a0", offset=3, delta="is sunny"),
     e.FinalReasoningDelta(part="final/a0", offset=0, delta="So far:"),
     e.PlanThoughtDelta(part="plan/a0", offset=0, delta="First"),
