@@ -16,6 +16,7 @@ HOST = "127.0.0.1"
 CONTEXT_TOKENS = 8192
 ANSWER_TOKENS = 2048  # where the request sets no cap: a small model can ramble for ever
 PROMPT_CACHE_MB = 128  # llama.cpp's own default is 8 GiB
+BATCH_TOKENS = 512  # of a prompt; while one is worked on, nobody else is served and no cancel is seen
 # One core is left to the runtime and the tests beside it: llama.cpp's threads wait for each other at every layer, and
 # one that has to share its core holds all of them up (2 threads on 2 busy cores: 1 to 5 tokens a second; 1 thread: 40).
 THREADS = max(1, min(4, (os.cpu_count() or 2) - 1))
@@ -50,6 +51,7 @@ def _settings(llama: Any, model: str, port: int, alias: str) -> Any:
     settings.n_parallel = 2  # a subagent beside its parent; each may use the whole context
     settings.kv_unified = True
     settings.cache_ram_mib = PROMPT_CACHE_MB
+    settings.n_batch = BATCH_TOKENS
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = THREADS
     return settings
 
