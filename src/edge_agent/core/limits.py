@@ -17,6 +17,7 @@ FIELDS: Mapping[BudgetKind, str] = {
     "usd": "max_cost_usd",
     "seconds": "max_seconds",
 }
+FRACTIONAL = frozenset({"max_seconds", "max_cost_usd"})  # every other limit counts something
 DUST = 1e-9  # dollars; what sums of floats may be off by
 
 

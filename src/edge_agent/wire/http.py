@@ -35,6 +35,7 @@ def _small_json(value: JsonObject) -> JsonObject:
 Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"minLength": 1})]
 Metadata = Annotated[JsonObject, AfterValidator(_small_json)]
 Count = Annotated[int, Field(strict=True, gt=0, le=_MAX_COUNT)]
+Dollars = Annotated[float, Field(gt=0, le=_MAX_COUNT, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, le=_MAX_COUNT, allow_inf_nan=False)]
 
 
@@ -55,6 +56,11 @@ class WantedLimits(Asked):
     max_tool_calls: Count | None = None
     max_seconds: Seconds | None = None
     max_output_tokens_per_call: Count | None = None
+    max_cost_usd: Dollars | None = None
+    max_plan_steps: Count | None = None
+    max_steps_per_task: Count | None = None
+    max_revisions: Count | None = None
+    max_iterations: Count | None = None
 
     def wanted(self) -> dict[str, float]:
         """What `Limits.lowered_by` takes."""

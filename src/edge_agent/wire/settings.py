@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import Mode
-from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject
+from edge_agent.core.limits import FRACTIONAL, Limits
+from edge_agent.core.price import Price
+from edge_agent.wire.entries import LEAST_WINDOW, McpServerSettings, PriceEntry, Provider, http_url
 
 LogLevel = Literal["none", "error", "warning", "info", "debug"]
 PREFIX = "EDGE_AGENT_"
@@ -43,71 +43,11 @@ class NamedToken(NamedTuple):
         return f"NamedToken(name={self.name!r})"
 
 
-def _http_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("is not an http or https URL")
-    if parts.username or parts.password:
-        raise ValueError("holds a user name or password; put credentials into headers or a key")
-    if parts.fragment:
-        raise ValueError("holds a fragment (#…)")
-    return value.rstrip("/")
-
-
-Url = Annotated[str, AfterValidator(_http_url)]
-HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
-HeaderValue = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
-Headers = dict[HeaderName, HeaderValue]
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class Provider(_Entry):
-    """A further endpoint, used as `name/model`. `key` is the name of the secret that holds its key."""
-
-    base_url: Url
-    key: str | None = None
-    adapter: Literal["openai_chat"] = "openai_chat"
-    profile: str | None = None
-    tool_mode: Literal["native", "json"] | None = None
-    headers: Headers = Field(default_factory=dict, repr=False)
-    options: JsonObject = Field(default_factory=dict)
-
-
-class McpServerSettings(_Entry):
-    """An MCP server over streamable HTTP. Times in seconds; `allow` and `deny` are globs over its tools' own names."""
-
-    url: Url
-    headers: Headers = Field(default_factory=dict, repr=False)
-    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    connect_timeout: float = Field(default=30, gt=0, allow_inf_nan=False)
-    allow: tuple[str, ...] = ("*",)
-    deny: tuple[str, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _spoken_here(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        entry = dict(cast(dict[str, Any], value))
-        kind = entry.pop("type", None) or entry.pop("transport", None) or "http"
-        if kind == "stdio" or "command" in entry or "args" in entry:
-            raise ValueError("is a stdio server, and a Worker cannot start programs: give a streamable HTTP url")
-        if kind == "sse":
-            raise ValueError("uses the legacy HTTP+SSE transport: give the url of its streamable HTTP endpoint")
-        if kind not in ("http", "streamable-http", "streamable_http"):
-            raise ValueError("has an unknown type; streamable HTTP is the only transport")
-        if "auth" in entry:
-            raise ValueError("asks for OAuth, which this version does not offer: send a token in headers")
-        return entry
-
-
 _ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 _ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$", max_length=32)]
 _PROVIDERS = TypeAdapter(dict[_ProviderName, Provider])
 _SERVERS = TypeAdapter(dict[_ServerName, McpServerSettings])
+_PRICES = TypeAdapter(dict[str, PriceEntry])
 _KNOWN_LIMITS = tuple(field.name for field in fields(Limits))
 _UNLIMITED = Limits(**dict.fromkeys(_KNOWN_LIMITS))
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -125,6 +65,8 @@ _EXAMPLES = {
     "EDGE_AGENT_TOOLS_ALLOW": "docs__*,calculator",
     "EDGE_AGENT_TOOLS_DENY": "github__delete_*",
     "EDGE_AGENT_LIMITS": '{"max_steps": 20, "max_total_tokens": 200000}',
+    "EDGE_AGENT_PRICES": '{"openai-compatible/some-model": {"input": 0.5, "cached": 0.05, "output": 2.0}}',
+    "EDGE_AGENT_CONTEXT_WINDOW": "32768",
     "EDGE_AGENT_MODEL_TIMEOUT": "120",
     "EDGE_AGENT_STALL_TIMEOUT": "60",
     "EDGE_AGENT_MAX_RETRIES": "2",
@@ -229,7 +171,7 @@ class Settings:
     @cached_property
     def base_url(self) -> str | None:
         text = self._env.get("EDGE_AGENT_BASE_URL")
-        return None if text is None else _checked("EDGE_AGENT_BASE_URL", _http_url, text)
+        return None if text is None else _checked("EDGE_AGENT_BASE_URL", http_url, text)
 
     @cached_property
     def api_key(self) -> str | None:
@@ -271,6 +213,20 @@ class Settings:
     def max_retries(self) -> int:
         return self._whole("EDGE_AGENT_MAX_RETRIES", 2, 0, 10)
 
+    @cached_property
+    def prices(self) -> Mapping[str, Price]:
+        """By model, `provider/model` or the model alone; they win over the table."""
+        entries = self._json("EDGE_AGENT_PRICES", _PRICES, {})
+        return {
+            name: Price(input=one.input, output=one.output, cached=one.cached, cache_write=one.cache_write)
+            for name, one in entries.items()
+        }
+
+    @cached_property
+    def context_window(self) -> int | None:
+        """Tokens, of every model; None where each has its own."""
+        return self._whole("EDGE_AGENT_CONTEXT_WINDOW", 0, LEAST_WINDOW, 100_000_000) or None
+
     # -- tools
     @cached_property
     def mcp_servers(self) -> Mapping[str, McpServerSettings]:
@@ -294,7 +250,7 @@ class Settings:
         unknown = [name[:60] for name in wanted if name not in _KNOWN_LIMITS]
         if unknown:
             raise _error("EDGE_AGENT_LIMITS", f"{unknown[0]} is not a limit; known are {', '.join(_KNOWN_LIMITS)}")
-        fractional = [name for name, value in wanted.items() if isinstance(value, float) and name != "max_seconds"]
+        fractional = [name for name, value in wanted.items() if isinstance(value, float) and name not in FRACTIONAL]
         if fractional:
             raise _error("EDGE_AGENT_LIMITS", f"{fractional[0]} must be a whole number")
         return wanted

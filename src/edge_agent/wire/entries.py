@@ -1,0 +1,85 @@
+"""What stands in the variables that hold JSON, each entry checked by itself."""
+
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from edge_agent.core.messages import JsonObject
+
+LEAST_WINDOW = 1_024  # tokens; no model has a smaller context window
+
+
+def http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("is not an http or https URL")
+    if parts.username or parts.password:
+        raise ValueError("holds a user name or password; put credentials into headers or a key")
+    if parts.fragment:
+        raise ValueError("holds a fragment (#…)")
+    return value.rstrip("/")
+
+
+Url = Annotated[str, AfterValidator(http_url)]
+HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+HeaderValue = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
+Headers = dict[HeaderName, HeaderValue]
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Provider(Entry):
+    """A further endpoint, used as `name/model`. `key` is the name of the secret that holds its key; `context_window` is
+    that of its models, in tokens."""
+
+    base_url: Url
+    key: str | None = None
+    adapter: Literal["openai_chat"] = "openai_chat"
+    profile: str | None = None
+    tool_mode: Literal["native", "json"] | None = None
+    headers: Headers = Field(default_factory=dict, repr=False)
+    options: JsonObject = Field(default_factory=dict)
+    context_window: int | None = Field(default=None, strict=True, ge=LEAST_WINDOW)
+
+
+class McpServerSettings(Entry):
+    """An MCP server over streamable HTTP. Times in seconds; `allow` and `deny` are globs over its tools' own names."""
+
+    url: Url
+    headers: Headers = Field(default_factory=dict, repr=False)
+    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    connect_timeout: float = Field(default=30, gt=0, allow_inf_nan=False)
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spoken_here(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        entry = dict(cast(dict[str, Any], value))
+        kind = entry.pop("type", None) or entry.pop("transport", None) or "http"
+        if kind == "stdio" or "command" in entry or "args" in entry:
+            raise ValueError("is a stdio server, and a Worker cannot start programs: give a streamable HTTP url")
+        if kind == "sse":
+            raise ValueError("uses the legacy HTTP+SSE transport: give the url of its streamable HTTP endpoint")
+        if kind not in ("http", "streamable-http", "streamable_http"):
+            raise ValueError("has an unknown type; streamable HTTP is the only transport")
+        if "auth" in entry:
+            raise ValueError("asks for OAuth, which this version does not offer: send a token in headers")
+        return entry
+
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceEntry(Entry):
+    """US dollars per million tokens; `cached` and `cache_write` absent: priced like other input."""
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None
+    cache_write: Dollars | None = None
