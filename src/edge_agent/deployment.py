@@ -10,7 +10,11 @@ from edge_agent.core.events import RecordedEvent, RunCreated
 from edge_agent.core.limits import Limits
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Clock, Sink
+from edge_agent.core.price import Price
+from edge_agent.loop.admission import require_prices, require_room
 from edge_agent.loop.walk import Ports
+from edge_agent.models.naming import split_models
+from edge_agent.models.prices import price_of, window_of
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.wire import codec
@@ -39,18 +43,33 @@ class Deployment:
     def configure(self, request: StartRun) -> RunCreated:
         """Raises Refusal (422) for what the request gets wrong, ConfigError for what the deployment gets wrong."""
         agent = self._asked(request.agent)
-        models = (request.model,) if request.model else self._models(agent)
-        self._resolvable(agent, models, asked=request.model is not None)
-        return RunCreated(
+        models, planner, synthesizer = self._stage_models(agent, request)
+        created = RunCreated(
             version=keys.VERSION,
             input=request.input,
             agent_name=agent.name,
             models=models,
+            planner_models=planner,
+            synthesizer_models=synthesizer,
             limits=self._limits(agent, request),
-            mode=request.mode or self.settings.mode,
+            mode=request.mode or self.settings.mode or agent.mode,
             history=tuple(turn.turn() for turn in request.history),
             metadata=request.metadata,
         )
+        self._admit(agent, created)
+        return created
+
+    def _admit(self, agent: Agent, created: RunCreated) -> None:
+        require_prices(created, self._price)
+        tools = self._toolbox(agent).offered()  # those of servers are not known before they are asked
+        require_room(created, agent.instructions, tools, self._window(created), self._price)
+
+    def _price(self, name: str) -> Price | None:
+        return price_of(name, self.settings)
+
+    def _window(self, created: RunCreated) -> int:
+        """Of the model with the smallest one: any of them may be asked."""
+        return window_of((*created.models, *created.planner_models, *created.synthesizer_models), self.settings)
 
     def _asked(self, name: str | None) -> Agent:
         if name is None:
@@ -60,6 +79,23 @@ class Deployment:
             message = f"There is no agent {name!r}. This deployment has: {known}."
             raise Refusal(422, "unknown_agent", message, field="agent")
         return self._agents[name]
+
+    def _stage_models(self, agent: Agent, request: StartRun) -> tuple[tuple[str, ...], ...]:
+        """The executor's, the planner's and the synthesizer's: of the request, of the variables, of the code."""
+        asked = request.models
+        wanted = (
+            (asked and asked.executor) or request.model,
+            (asked and asked.planner) or request.model,
+            (asked and asked.synthesizer) or request.model,
+        )
+        own = (
+            self._models(agent) if wanted[0] is None else (),
+            self.settings.planner_models or split_models(agent.planner_model or ""),
+            self.settings.synthesizer_models or split_models(agent.synthesizer_model or ""),
+        )
+        for name, models in zip(wanted, own, strict=True):
+            self._resolvable(agent, (name,) if name else models, asked=name is not None)
+        return tuple((name,) if name else models for name, models in zip(wanted, own, strict=True))
 
     def _models(self, agent: Agent) -> tuple[str, ...]:
         if agent.model is not None and not isinstance(agent.model, str):
@@ -111,6 +147,8 @@ class Deployment:
             else lambda _: given,
             tools=self._toolbox(agent),
             secrets=self.settings.secrets,
+            context_window=self._window(created),
+            price=self._price,
             max_retries=self.settings.max_retries,
         )
 

@@ -29,6 +29,7 @@ class Profile:
     replayed: fields of an answer's message that its provider wants back (DeepSeek: reasoning_content within a turn).
     metadata_header: where a gateway takes the request's metadata (AI Gateway: cf-aig-metadata); None: it is not sent.
     options: fields of the request's body, under those of the endpoint.
+    context_window: tokens; None: that of the table in prices.py, else 128 000.
     """
 
     tool_mode: ToolMode = "native"
@@ -41,6 +42,7 @@ class Profile:
     replayed: tuple[str, ...] = ("reasoning_details",)
     metadata_header: str | None = None
     options: JsonObject = field(default_factory=dict[str, object])
+    context_window: int | None = None
 
 
 PROFILES: Mapping[str, Profile] = {

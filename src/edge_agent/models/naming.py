@@ -101,7 +101,11 @@ def _profile(provider: str, entry: Provider) -> Profile:
         example = f'EDGE_AGENT_PROVIDERS={{"{provider}": {{"base_url": "{entry.base_url}", "profile": "default"}}}}'
         raise ConfigError("EDGE_AGENT_PROVIDERS", fault, example)
     profile = PROFILES[name]
-    return profile if entry.tool_mode is None else replace(profile, tool_mode=entry.tool_mode)
+    return replace(
+        profile,
+        tool_mode=entry.tool_mode or profile.tool_mode,
+        context_window=entry.context_window or profile.context_window,
+    )
 
 
 def _compatible(name: str, settings: Settings) -> Endpoint:

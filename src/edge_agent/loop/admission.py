@@ -1,0 +1,82 @@
+"""Whether a run can work at all under its caps, judged before it is created."""
+
+from collections.abc import Callable, Sequence
+
+from edge_agent.core.errors import Refusal
+from edge_agent.core.events import RunCreated
+from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
+from edge_agent.core.model import ModelRequest
+from edge_agent.core.price import FREE, Price
+from edge_agent.loop import budget, prompts
+from edge_agent.loop.planning import plan_schema
+from edge_agent.loop.work import ONE_MORE_REPORT
+
+PriceOf = Callable[[str], Price | None]
+
+
+def require_prices(created: RunCreated, price: PriceOf) -> None:
+    """Refuses a cap on dollars that nobody could keep."""
+    if created.limits.max_cost_usd is None:
+        return
+    for name in (*created.models, *created.planner_models, *created.synthesizer_models):
+        if price(name) is None:
+            message = (
+                f"limits.max_cost_usd needs the price of every model, and that of {name} is not known. "
+                f'Set EDGE_AGENT_PRICES={{"{name}": {{"input": …, "cached": …, "output": …}}}}, '
+                "in dollars per million tokens, or leave max_cost_usd out."
+            )
+            raise Refusal(422, "unknown_price", message, field="limits.max_cost_usd", model=name)
+
+
+def require_room(
+    created: RunCreated, instructions: str, tools: Sequence[ToolSpec], window: int, price: PriceOf
+) -> None:
+    """Refuses a cap too small for one call and the answer at the end. Tools of MCP servers are not known yet."""
+    if not budget.is_capped(created.limits):
+        return
+    planned = created.mode == "planned"
+    first, last = (_planned if planned else _direct)(created, instructions, tools)
+    askers = (created.planner_models if planned else ()) or created.models
+    writers = created.synthesizer_models or created.models
+    prices = budget.Prices(
+        call=price(askers[0]) or FREE, last=max((price(name) or FREE for name in writers), key=lambda p: p.per_output)
+    )
+    found = budget.too_low(
+        created.limits,
+        first_input=budget.estimated_input(first),
+        final_input=budget.estimated_input(last) + (ONE_MORE_REPORT if planned else 0),
+        cap=budget.stage_cap("plan" if planned else "round", created.limits, window),
+        window=window,
+        prices=prices,
+    )
+    if found is not None:
+        field, smallest = found
+        message = (
+            f"limits.{field} is too low for one call of the model and the answer at the end, which is reserved from "
+            f"the start. The smallest that works here is {smallest:g}."
+        )
+        raise Refusal(422, "limit_too_low", message, field=f"limits.{field}", smallest=smallest)
+
+
+def _direct(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
+    system, asked = prompts.system(instructions), (*_history(created), UserMessage(text=created.input))
+    first = ModelRequest(system=system, messages=asked, tools=tuple(tools))
+    return first, ModelRequest(system=system, messages=(*asked, UserMessage(text=prompts.LAST_ROUND)))
+
+
+def _planned(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
+    brief = f"{prompts.request(created.input)}\n\n{prompts.plan_so_far([], [])}"
+    messages = (*_history(created), UserMessage(text=brief))
+    first = ModelRequest(
+        system=f"{prompts.of_stage(prompts.PLANNER, instructions)}\n\n{prompts.catalogue(tools)}",
+        messages=messages,
+        output_schema=plan_schema([tool.name for tool in tools], created.limits.max_plan_steps or 1),
+    )
+    return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, instructions), messages=messages)
+
+
+def _history(created: RunCreated) -> list[Message]:
+    return [
+        UserMessage(text=turn.text) if turn.role == "user" else AssistantMessage(text=turn.text)
+        for turn in created.history
+    ]
