@@ -53,6 +53,7 @@ def state_of(run_id: str) -> JsonObject:
         run_id=run_id,
         agent="assistant",
         status="queued",
+        mode="direct",
         input="x",
         models=("a/b",),
         limits=Limits(),

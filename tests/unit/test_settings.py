@@ -30,7 +30,7 @@ def test_an_empty_environment_has_defaults_and_no_faults() -> None:
     assert (empty.providers, empty.mcp_servers, empty.limits, empty.secrets) == ({}, {}, {}, {})
     assert (empty.tools_allow, empty.tools_deny, empty.cors) == ((), (), ())
     assert (empty.model_timeout, empty.stall_timeout, empty.max_retries) == (None, 60, 2)
-    assert (empty.max_body, empty.name, empty.log_level, empty.mode) == (1_048_576, "edge-agent", "info", "direct")
+    assert (empty.max_body, empty.name, empty.log_level, empty.mode) == (1_048_576, "edge-agent", "info", None)
     assert empty.faults() == ()
     assert empty.declared_secrets() == ()
 
@@ -190,7 +190,7 @@ def test_a_limit_is_a_known_positive_number(text: str) -> None:
         ("name", "NAME", "with space"),
         ("name", "NAME", "x\r\nEvil: 1"),
         ("log_level", "LOG_LEVEL", "loud"),
-        ("mode", "MODE", "planned"),
+        ("mode", "MODE", "dreamy"),
         ("api_key", "API_KEY", "key with space"),
         ("secret_key", "SECRET", "not base64!"),
         ("secret_key", "SECRET", "c2hvcnQ="),

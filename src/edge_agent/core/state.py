@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from edge_agent.core.approval import REQUESTED, Approval, approval, pending
 from edge_agent.core.events import (
     TERMINAL_TYPES,
+    ApprovalMode,
+    ApprovalModeChanged,
     ErrorInfo,
     ForkedFrom,
+    Mode,
     ModelAnswered,
+    Plan,
     QuestionAsked,
     RunCancelled,
     RunCompleted,
@@ -17,8 +22,10 @@ from edge_agent.core.events import (
     RunWaiting,
     StopReason,
 )
+from edge_agent.core.keys import round_of
 from edge_agent.core.limits import Limits
 from edge_agent.core.ports import Record
+from edge_agent.core.progress import QueuedMessage, StepState, progress
 from edge_agent.core.usage import Amount, Usage, total_of
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
@@ -35,11 +42,14 @@ class WaitingFor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost."""
+    """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost; its
+    dollars are `cost_usd`.
+    `approvals`: the calls that a person is asked about."""
 
     run_id: str
     agent: str
     status: Status
+    mode: Mode
     input: str
     models: tuple[str, ...]
     limits: Limits
@@ -48,12 +58,20 @@ class RunState:
     spent: Amount
     seq: int
     life: int
+    cost_usd: float = 0.0
     stop_reason: StopReason | None = None
     text: str | None = None
     error: ErrorInfo | None = None
     waiting_for: WaitingFor | None = None
     restarts: int = 0
     forked_from: ForkedFrom | None = None
+    approval_mode: ApprovalMode = "autopilot"
+    approvals: tuple[Approval, ...] = ()
+    plan: Plan | None = None
+    revisions: int = 0
+    steps: tuple[StepState, ...] = ()
+    messages_queued: tuple[QueuedMessage, ...] = ()
+    undelivered: tuple[str, ...] = ()
 
 
 def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
@@ -64,16 +82,20 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
     last = records[-1].event
     ended = last if isinstance(last, RunCompleted | RunCancelled | RunFailed) else None
     money = {key: amount for record in records for key, amount in record.money.items()}
+    spent = total_of(money.values())
+    so_far = progress(records)
     return RunState(
         run_id=run_id,
         agent=records[-1].agent,
         status=_status(records, waiting),
+        mode=created.mode,
         input=created.input,
         models=created.models,
         limits=created.limits,
-        rounds=sum(record.type == "boundary" for record in records),
+        rounds=sum(record.type == "boundary" and round_of(record.key) is not None for record in records),
         usage=used(records),
-        spent=total_of(money.values()),
+        spent=spent,
+        cost_usd=spent.usd,
         seq=records[-1].seq,
         life=records[-1].life,
         stop_reason=ended.stop_reason if ended else None,
@@ -82,7 +104,25 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         waiting_for=waiting,
         restarts=restarts,
         forked_from=created.forked_from,
+        approval_mode=_mode(created, records),
+        approvals=_open_approvals(records),
+        plan=so_far.plan,
+        revisions=so_far.revisions,
+        steps=so_far.steps,
+        messages_queued=so_far.messages_queued,
+        undelivered=ended.undelivered if ended else (),
     )
+
+
+def _mode(created: RunCreated, records: Sequence[Record]) -> ApprovalMode:
+    changes = [record.event for record in records if isinstance(record.event, ApprovalModeChanged)]
+    return changes[-1].mode if changes else created.approval
+
+
+def _open_approvals(records: Sequence[Record]) -> tuple[Approval, ...]:
+    requested = [record for record in records if record.type == REQUESTED]
+    known = {record.key: record for record in records} if requested else {}
+    return tuple(approval(record, known) for record in pending(requested, known))
 
 
 def used(records: Sequence[Record]) -> Usage:

@@ -2,17 +2,15 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from edge_agent.core import keys
 from edge_agent.core.events import (
     Boundary,
-    DeliveredMessage,
     Fault,
     FinishReason,
     ModelAnswered,
-    OfferedTools,
     StopReason,
 )
 from edge_agent.core.journal import Draft
@@ -23,6 +21,7 @@ from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.hooking import may
+from edge_agent.loop.offer import described, offer
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.walk import Walk
 
@@ -56,15 +55,18 @@ class Assignment:
 
 @dataclass(slots=True)
 class Talk:
-    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more.
-
-    delivered: the messages that boundaries took in; also what an exception leaves behind."""
+    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more."""
 
     messages: list[Message]
-    delivered: list[DeliveredMessage] = field(default_factory=list[DeliveredMessage])
     rejections: int = 0
     after_tools: bool = False
     refused: bool = False
+
+    def reject(self, reminder: str | None) -> None:
+        """The answer leaves the history; what the hook reminds of comes in its place."""
+        self.rejections, self.after_tools = self.rejections + 1, False
+        if reminder:
+            self.messages.append(UserMessage(text=reminder))
 
     @property
     def last_text(self) -> str:
@@ -100,7 +102,6 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
     for number in itertools.count(1):
         key = keys.round_(work.scope, number)
         boundary = await _boundary(walk, work, key, number, talk)
-        talk.delivered += boundary.messages
         talk.messages += [UserMessage(text=message.text) for message in boundary.messages]
         if boundary.stop and not boundary.final:
             return Worked(stop=boundary.stop, text=talk.last_text)
@@ -112,9 +113,7 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
             talk.refused = True
             continue
         if answer.rejected:
-            talk.rejections, talk.after_tools = talk.rejections + 1, False
-            if answer.rejected.reminder:
-                talk.messages.append(UserMessage(text=answer.rejected.reminder))
+            talk.reject(answer.rejected.reminder)
             continue
         talk.rejections = 0
         message = answer.answered.message
@@ -172,18 +171,16 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     )
     if stop and not final:  # no round follows that could show them: they wait for whoever comes next
         messages, delivered = (), []
-    boundary = Boundary(stop=stop, final=final, messages=messages, tools=_offer(() if stop else tools))
-    walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable))
+    shown = () if stop else tools
+    boundary = Boundary(stop=stop, final=final, messages=messages, tools=offer(shown))
+    files = described(walk, shown, boundary.tools)
+    walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable), files=files)
     return boundary
 
 
 def _text_is_forced(walk: Walk, talk: Talk) -> bool:
     forced = walk.ports.agent.force_text_after_tool or walk.ports.model(walk.created.models[0]).force_text_after_tool
     return forced and talk.after_tools
-
-
-def _offer(tools: tuple[ToolSpec, ...]) -> OfferedTools:
-    return OfferedTools(names=tuple(tool.name for tool in tools), version=keys.digest(tools)[:16])
 
 
 def _faults(walk: Walk, key: str, sentences: Sequence[str]) -> list[Draft]:
@@ -228,6 +225,8 @@ def _kept(walk: Walk, work: Assignment, talk: Talk) -> Amount:
 def _fits(
     walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, kept: Amount, cap: int
 ) -> budget.Overrun | None:
+    if not budget.is_capped(walk.created.limits):
+        return None
     tokens = budget.estimated_input(_request(walk, work, talk, tools, final=not tools))
     return budget.overrun_of(walk, walk.created.models[0], tokens, cap, kept)
 
@@ -247,6 +246,7 @@ def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: 
         cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
         kept=lambda: Amount() if boundary.final else work.kept(talk),
         models=walk.created.models,
+        tools=boundary.tools,
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
         last=boundary.final,
