@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
-from edge_agent.core.events import ErrorInfo, RecordedEvent, RunCreated, RunFailed
+from edge_agent.core.events import ApprovalMode, ErrorInfo, RecordedEvent, RunCreated, RunFailed, ToolRule
 from edge_agent.core.hooks import AgentSpec, Hooks
 from edge_agent.core.hub import Item
 from edge_agent.core.limits import Limits
@@ -51,6 +51,11 @@ class Setting:
     ports: Callable[[], None] = lambda: None
     log: Log | None = None
     max_retries: int = 2
+    approval: ApprovalMode = "autopilot"
+    tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    forbidden: Callable[[], Sequence[str]] = lambda: ()
+    approval_seconds: float | None = 3_600
+    can_ask: bool = True
 
 
 @dataclass(slots=True)
@@ -146,6 +151,9 @@ async def _live(setting: Setting) -> Lived:
             secrets=setting.secrets,
             declared=setting.declared,
             max_retries=setting.max_retries,
+            forbidden=setting.forbidden(),
+            approval_seconds=setting.approval_seconds,
+            can_ask=setting.can_ask,
         )
 
     simulated = SimulatedObject(
@@ -165,6 +173,8 @@ async def _live(setting: Setting) -> Lived:
         limits=setting.limits,
         history=setting.history,
         metadata=setting.metadata,
+        approval=setting.approval,
+        tool_rules=dict(setting.tool_rules),
     )
     await simulated.call(lambda inbox: inbox.create(created, "print", idempotent=True))
     if setting.log:  # of a run that was begun before

@@ -116,7 +116,7 @@ class ApprovalRequested:
     arguments: JsonObject
     arguments_hash: str
     read_only: bool
-    expires_at: int | None
+    expires_at: int | None = None
     cause: UnknownCause | None = None
     step: int
     round: int
