@@ -5,6 +5,7 @@ And what must always hold.
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextvars import Context
@@ -14,6 +15,7 @@ from typing import Any
 from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments, ModelError, OutcomeUnknown, Refusal
 from edge_agent.core.events import (
+    ApprovalMode,
     Mode,
     ModelAnswered,
     ModelFailed,
@@ -22,6 +24,7 @@ from edge_agent.core.events import (
     StepCompleted,
     ToolCalled,
     ToolResult,
+    ToolRule,
     ToolUnknown,
 )
 from edge_agent.core.hooks import AgentSpec, Hooks
@@ -77,6 +80,9 @@ class Scenario:
     ends: str = "run.completed"
     same_when_lost: bool = True  # a lost attempt's reserve may stop a run that has a cap
     slices: SliceBudget = field(default_factory=SliceBudget)
+    approval: ApprovalMode = "autopilot"
+    tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    approval_seconds: float | None = 3_600
 
 
 # -- tools
@@ -260,6 +266,7 @@ class World:
             agent=AgentSpec(name="a", hooks=scenario.hooks, force_text_after_tool=scenario.force_text),
             model=lambda name: CountedModel(name, self),
             tools=self.tools(),
+            approval_seconds=scenario.approval_seconds,
         )
 
     def watch(self, instance: Instance) -> None:
@@ -319,6 +326,8 @@ class World:
             models=self.scenario.models,
             limits=self.scenario.limits,
             mode=self.scenario.mode,
+            approval=self.scenario.approval,
+            tool_rules=dict(self.scenario.tool_rules),
         )
         if self.log:  # a run that an earlier code has begun
             self.object.log.append(self.log, (), {"fingerprint": "print"})
@@ -423,7 +432,7 @@ def told(world: World) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for record in world.records:
         event, key = record.event, record.key
-        if event.type in LEFT_OUT or "/call/" in key or ("/ask/" in key and "/ask/0" not in key):
+        if event.type in LEFT_OUT or REPEATED.search(key) or ("/ask/" in key and "/ask/0" not in key):
             continue
         if isinstance(event, ModelAnswered):
             said[f"{key.rpartition('/a')[0]}/prompt"] = prompts[key.removesuffix("/end")]
@@ -432,13 +441,14 @@ def told(world: World) -> dict[str, Any]:
             key, event = key.rpartition("/a")[0] + "/rejected", replace(event, attempt=0)
         elif isinstance(event, ToolResult | StepCompleted):
             event = replace(event, duration_ms=0)
-        elif event.type == "question.asked":
+        elif event.type in ("question.asked", "tool.approval-requested"):
             event = replace(event, expires_at=0)
         if not key.endswith("/fault/after_tool"):  # a kill between the record and the hook leaves the hook out
             said[key] = event
     return said
 
 
+REPEATED = re.compile("/(call|approval|decision)/")
 LEFT_OUT = frozenset({"model.requested", "model.failed", "timer", "run.started", "run.waiting"})
 
 

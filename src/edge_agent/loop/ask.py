@@ -15,6 +15,7 @@ from edge_agent.core.events import (
     ModelRefused,
     ModelRejected,
     ModelRequested,
+    OfferedTools,
     Stage,
     Timer,
 )
@@ -22,12 +23,15 @@ from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.model import Model, ModelRequest
+from edge_agent.core.ports import StoredFile
 from edge_agent.core.signals import Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
 from edge_agent.loop.charge import Charge, crossing, tell_usage
 from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
+from edge_agent.loop.offer import described, offer
+from edge_agent.loop.prompt_hash import prompt_hash
 from edge_agent.loop.walk import Cut, Stray, Walk
 
 MOST_LOST = 9  # attempts of one call that may be lost to restarts
@@ -60,6 +64,7 @@ class Stopped(EdgeAgentError):
 class Question:
     """What to ask. What is built of the conversation is built at the frontier only: a walked round builds no prompt.
 
+    tools: what its boundary offered; without one it is recorded what the prompt knows of tools.
     kept: what stays reserved for the final answer. last: this is it, made in a round. needs_tools: the tools' servers
     are connected before the request is built (a restart has lost them).
     """
@@ -70,6 +75,7 @@ class Question:
     cap: int
     kept: Callable[[], Amount]
     models: tuple[str, ...]
+    tools: OfferedTools | None = None
     may_reject: bool = False
     needs_tools: bool = False
     last: bool = False
@@ -91,6 +97,7 @@ async def ask(walk: Walk, question: Question) -> Answer:
     for number in itertools.count():
         key = keys.attempt(question.key, number)
         asked = walk.seen(key, ModelRequested, ModelRefused)
+        walk.met(key, asked, question.build, question.tools)
         if asked is None:
             asked = await _begin(walk, question, number, tries)
         if isinstance(asked, ModelRefused):
@@ -173,7 +180,9 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
         await walk.take_in_tools(key, again=False)
     name = question.models[tries.model]
     model, prices = walk.ports.model(name), budget.prices_of(walk, name)
-    request = await _request(walk, key, question)
+    built = question.build()
+    changed = await _changed(walk, key, built)
+    request = changed or built
     walk.ready()
     if walk.step_cancelled(key):
         return _refused(walk, key, "cancelled")
@@ -183,16 +192,19 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     if isinstance(held, budget.Overrun):
         return _refused(walk, key, "budget", *crossing(walk, held))
     request = replace(request, max_output_tokens=held.cap)
+    tools, files = _known_tools(walk, question, built)
     requested = ModelRequested(
         stage=question.stage,
         model=model.name,
         provider=model.provider,
         attempt=number,
-        prompt_hash=budget.prompt_hash(request),
+        prompt_hash=prompt_hash(request),
         estimated_input=tokens,
         output_cap=held.cap,
+        built_hash=None if changed is None else prompt_hash(built),
+        tools=tools,
     )
-    walk.write(Draft(key=key, event=requested, money={key: held.amount}))
+    walk.write(Draft(key=key, event=requested, money={key: held.amount}), files=files)
     attempt = _Attempt(
         walk=walk,
         question=question,
@@ -226,12 +238,21 @@ async def _slept(walk: Walk, seconds: float) -> None:
     await walk.ports.sleep(seconds)
 
 
-async def _request(walk: Walk, key: str, question: Question) -> ModelRequest:
-    request = question.build()
+async def _changed(walk: Walk, key: str, request: ModelRequest) -> ModelRequest | None:
+    """What the before_model hook wants to be sent in its place."""
     hook = walk.ports.agent.hooks.before_model
-    if hook is None:
-        return request
-    return await must(walk, key, "before_model", ModelRequest, lambda: hook(request)) or request
+    return None if hook is None else await must(walk, key, "before_model", ModelRequest, lambda: hook(request))
+
+
+def _known_tools(
+    walk: Walk, question: Question, built: ModelRequest
+) -> tuple[OfferedTools | None, tuple[StoredFile, ...]]:
+    """What the prompt knows of tools, where that is not what its boundary says; and the descriptions of servers."""
+    if question.tools is None and not question.needs_tools:
+        return None, ()
+    tools = walk.ports.tools.offered() if question.tools is None else built.tools
+    known = offer(tools)
+    return (None, ()) if known == question.tools else (known, described(walk, tools, known))
 
 
 async def _make(attempt: _Attempt) -> None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import TERMINAL_TYPES, ModelAnswered, Stage
@@ -81,10 +80,6 @@ def _of_message(message: Message) -> int:
 
 def _of_call(name: str, arguments: str) -> int:
     return PER_MESSAGE + estimate(name) + estimate(arguments)
-
-
-def prompt_hash(request: ModelRequest) -> str:
-    return keys.digest(request.system, request.messages, request.tools, request.tool_choice, request.output_schema)
 
 
 # -- the output cap of a stage
@@ -300,5 +295,5 @@ def active_seconds(journal: Journal, now: int) -> float:
     records = journal.in_order()[journal.created.inherited :]
     times = [*(record.at for record in records[1:]), now]
     idle = {"run.waiting", *TERMINAL_TYPES}
-    active = (later - record.at for record, later in zip(records, times, strict=True) if record.type not in idle)
+    active = (later - record.at for record, later in zip(records, times, strict=False) if record.type not in idle)
     return sum(active) / 1000

@@ -52,7 +52,7 @@ async def call_tools(walk: Walk, round_: Round) -> list[ToolMessage]:
     calls = zip(round_.keys, round_.calls, strict=True)
     work = [functools.partial(_call, walk, key, call, round_) for key, call in calls]
     ended = await walk.side_by_side(work)
-    return [_told(walk, *of) for of in zip(round_.keys, round_.calls, ended, strict=True)]
+    return [told(walk, *of) for of in zip(round_.keys, round_.calls, ended, strict=True)]
 
 
 def _all_answered(walk: Walk, round_: Round) -> bool:
@@ -71,7 +71,7 @@ def _all_answered(walk: Walk, round_: Round) -> bool:
     return False
 
 
-def _told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
+def told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
     """A call that a person has changed says so, or the model would think that its own had been made."""
     text = model_view(ended.output) if isinstance(ended, ToolResult) else ended.message
     ok = isinstance(ended, ToolResult) and ended.ok

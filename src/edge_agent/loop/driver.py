@@ -28,10 +28,9 @@ from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Alarm, Post
 from edge_agent.core.signals import Cancelled, Suspend, Wait, Yield
 from edge_agent.loop import close
-from edge_agent.loop.direct import direct
 from edge_agent.loop.hooking import at_the_end
 from edge_agent.loop.outbox import Outbox
-from edge_agent.loop.planned import planned
+from edge_agent.loop.planned import whole
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
@@ -130,7 +129,7 @@ class Driver:
         """One walk from the top; True: another one at once."""
         try:
             walk = Walk(self.run_id, self.journal, ports, slice_)
-            ending = await (planned(walk) if walk.created.mode == "planned" else direct(walk))
+            ending = await whole(walk)
             walk.frontier(keys.end(self.journal.life))
         except Suspend as suspended:
             return self._let_go(suspended.waits)

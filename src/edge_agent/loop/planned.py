@@ -16,7 +16,7 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import UserMessage
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import crossing
-from edge_agent.loop.direct import Assignment, Ending, Talk, Worked, rounds
+from edge_agent.loop.direct import Assignment, Ending, Talk, Worked, direct, rounds
 from edge_agent.loop.hooking import may
 from edge_agent.loop.stages import decide, make_plan, synthesize
 from edge_agent.loop.steering import take_in_messages
@@ -25,6 +25,11 @@ from edge_agent.loop.work import Done, Work, briefing, kept_for_answer, messages
 
 LONGEST_SUMMARY = 4_000  # characters of a step's report that later stages see
 ASKED: frozenset[ReplanCause] = frozenset({"user-message", "llm-decision", "predicate"})
+
+
+async def whole(walk: Walk) -> Ending:
+    """The run from its beginning to its end, in the mode it was created with."""
+    return await (planned(walk) if walk.created.mode == "planned" else direct(walk))
 
 
 async def planned(walk: Walk) -> Ending:
@@ -67,7 +72,7 @@ async def _execute(walk: Walk, work: Work) -> None:
     end = walk.seen(f"{key}/end", StepCompleted)
     if end is not None:
         walk.seen(key, StepStarted)
-        walk.pass_over(key, but=f"{key}/replan")
+        await walk.over(key, lambda: _rounds(walk, work, step, number), but=f"{key}/replan")
     else:
         end = await _work_off(walk, work, step, number)
     work.said += messages_of(walk, key)
@@ -79,14 +84,17 @@ async def _work_off(walk: Walk, work: Work, step: PlanStep, number: int) -> Step
     key = step_key(number)
     if walk.seen(key, StepStarted) is None and await _begin_step(walk, work, step, number):
         return walk.kept(f"{key}/end", StepCompleted)
-    assignment = _assignment(walk, work, step, number)
-    talk = Talk([*assignment.opening])
-    worked = await rounds(walk, assignment, talk)
+    worked = await _rounds(walk, work, step, number)
     end = _end_of(walk, key, number, worked)
     walk.write(Draft(key=f"{key}/end", event=end))
     if hook := walk.ports.agent.hooks.on_step_complete:
         await may(walk, f"{key}/end", "on_step_complete", lambda: hook(end))
     return walk.kept(f"{key}/end", StepCompleted)
+
+
+async def _rounds(walk: Walk, work: Work, step: PlanStep, number: int) -> Worked:
+    assignment = _assignment(walk, work, step, number)
+    return await rounds(walk, assignment, Talk([*assignment.opening]))
 
 
 async def _begin_step(walk: Walk, work: Work, step: PlanStep, number: int) -> bool:

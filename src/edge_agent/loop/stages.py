@@ -35,7 +35,7 @@ MOST_STEPS = 8  # of a plan, where the limits say nothing
 async def make_plan(walk: Walk) -> PlanCreated:
     """A planner that fails costs the run its plan, not its answer: then one step answers directly."""
     if found := walk.seen("plan", PlanCreated):
-        walk.pass_over("plan")
+        await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", Work(todo=[]), _read_plan))
         return found
     notes: list[Draft] = []
     try:
@@ -62,7 +62,7 @@ async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
     """What the replanner says of the rest of the plan. One that fails changes nothing."""
     key = f"{step_key(work.done[-1].number)}/replan"
     if found := walk.seen(f"{key}/decision", ReplanDecision):
-        walk.pass_over(key)
+        await walk.over(key, lambda: _ask_for(walk, key, "replan", work, _read_verdict))
         return found
     notes: list[Draft] = []
     try:

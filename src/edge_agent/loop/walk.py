@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from edge_agent.core import keys
 from edge_agent.core.errors import Drift
-from edge_agent.core.events import RecordedEvent, RunCreated
+from edge_agent.core.events import ModelRefused, ModelRequested, OfferedTools, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
-from edge_agent.core.model import Model
+from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Clock, Sink, StoredFile
 from edge_agent.core.price import Price
 from edge_agent.core.signals import Cancelled, Suspend, Yield
@@ -134,6 +134,25 @@ class Walk:
         for key in self.journal.under.get(scope, ()):
             if but is None or not f"{key}/".startswith(f"{but}/"):
                 self._unwalked.pop(key, None)
+
+    async def over(
+        self,
+        scope: str,
+        work: Callable[[], Awaitable[object]],  # noqa: ARG002 - only a replay enters it
+        *,
+        but: str | None = None,
+    ) -> None:
+        """A scope with its outcome on record is not entered again: its `work` is passed over."""
+        self.pass_over(scope, but=but)
+
+    def met(
+        self,
+        key: str,
+        asked: ModelRequested | ModelRefused | None,
+        build: Callable[[], ModelRequest],
+        tools: OfferedTools | None,
+    ) -> None:
+        """An attempt, on record or to be made: a replay looks at its prompt. `tools`: what its boundary offers."""
 
     def has(self, key: str) -> bool:
         return key in self.journal.records

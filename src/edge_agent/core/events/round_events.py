@@ -46,6 +46,9 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequested:
+    """prompt_hash: of what is sent. built_hash: of what the loop had built, where a before_model hook sent something
+    else. tools: what the prompt knows of tools, where no boundary says it or not all of those are there any more."""
+
     stage: Stage
     model: str
     provider: str
@@ -53,6 +56,8 @@ class ModelRequested:
     prompt_hash: str
     estimated_input: int
     output_cap: int | None = None
+    built_hash: str | None = None
+    tools: OfferedTools | None = None
     type: Literal["model.requested"] = "model.requested"
 
 
