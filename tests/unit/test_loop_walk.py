@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from edge_agent.core.errors import Drift
-from edge_agent.core.events import Boundary, Fault, ModelAnswered, RunFailed
+from edge_agent import tool
+from edge_agent.core.errors import Drift, OutcomeUnknown
+from edge_agent.core.events import Boundary, Fault, ModelAnswered, RunCancelled, RunFailed, ToolUnknown
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Draft, Journal
@@ -184,3 +185,20 @@ def test_a_resumed_run_decides_nothing_again_and_makes_new_attempts() -> None:
     ]
     assert [a.message.text for a in lived.of(ModelAnswered)] == ["whole"]
     assert not lived.of(RunFailed)
+
+
+def test_a_call_whose_outcome_a_cancel_made_unknown_is_not_made_again() -> None:
+    @tool(on_unknown="retry")
+    async def pay() -> str:
+        """Pay."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            raise OutcomeUnknown("the line went dead") from error
+        return "paid"
+
+    model = ScriptedModel(answers=[Answer(calls=(("pay", {}),))])
+    lived = live(Setting(model=model, tools=[pay], acts={"s1/r1/c0/call": cancels_after(1)}))
+    assert isinstance(lived.end, RunCancelled)
+    assert [key for key in lived.all_keys() if "/call" in key] == ["s1/r1/c0/call"]
+    assert [u.cause for u in lived.of(ToolUnknown)] == ["cancelled"]
