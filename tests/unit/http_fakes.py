@@ -29,6 +29,7 @@ class MemoryRuns:
 
     known: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     asked: list[tuple[str, RunMethod, JsonObject]] = field(default_factory=list[tuple[str, RunMethod, JsonObject]])
+    turns: list[JsonObject] = field(default_factory=list[JsonObject])
 
     async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
         self.asked.append((run_id, method, payload))
@@ -36,7 +37,7 @@ class MemoryRuns:
             return self._create(run_id, payload)
         if run_id not in self.known:
             raise Refusal(404, "unknown_run", "There is no run with this id.")
-        return state_of(run_id)
+        return {"turns": self.turns} if method == "turns" else state_of(run_id)
 
     def _create(self, run_id: str, payload: JsonObject) -> JsonObject:
         if earlier := self.known.get(run_id):

@@ -15,7 +15,7 @@ from edge_agent.core.events import TERMINAL_TYPES, ModelAnswered, ModelRequested
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record, Send
 from edge_agent.core.state import Status, fold
-from edge_agent.core.usage import Usage, total_usage
+from edge_agent.core.usage import Usage, total_of, total_usage
 
 DIRECTORY = "directory"  # the destination; the post finds the shard by the run's id
 SHARDS = 16
@@ -27,7 +27,7 @@ _WORTH_TELLING = frozenset({"run.created", "run.resumed", *TERMINAL_TYPES})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """What the answered calls of one model came to in one run."""
+    """What one model was used for in one run: tokens of its answers, dollars of all attempts, as in the run's state."""
 
     model: str
     usage: Usage
@@ -69,25 +69,27 @@ def listing_of(run_id: str, records: Sequence[Record]) -> Listing:
         seq=records[-1].seq,
         title=" ".join(created.input[: MOST_TITLE * 2].split())[:MOST_TITLE],
         stop_reason=state.stop_reason,
-        uses=_uses(records, inherited=created.forked_from.inherited if created.forked_from else 0),
+        uses=_uses(records, created.inherited),
         metadata=created.metadata if small else None,
     )
 
 
 def _uses(records: Sequence[Record], inherited: int) -> tuple[ModelUse, ...]:
-    """By model. What a fork inherits was used by the run it comes from, and is counted there."""
-    asked = {r.key: f"{r.event.provider}/{r.event.model}" for r in records if isinstance(r.event, ModelRequested)}
-    answers: dict[str, list[ModelAnswered]] = {}
+    """By model. What a fork inherits was used by the run it comes from, and is counted there; what a child used, by the
+    child."""
+    money = {key: amount for record in records for key, amount in record.money.items()}
+    answers = {r.key.removesuffix("/end"): r.event.usage for r in records if isinstance(r.event, ModelAnswered)}
+    attempts: dict[str, list[str]] = {}
     for record in records:
-        if isinstance(record.event, ModelAnswered) and record.seq > inherited:
-            answers.setdefault(asked[record.key.removesuffix("/end")], []).append(record.event)
+        if isinstance(record.event, ModelRequested) and record.seq > inherited:
+            attempts.setdefault(f"{record.event.provider}/{record.event.model}", []).append(record.key)
     return tuple(
         ModelUse(
             model=model,
-            usage=total_usage(answer.usage for answer in given),
-            cost_usd=sum(answer.cost_usd for answer in given),
+            usage=total_usage(answers[key] for key in made if key in answers),
+            cost_usd=total_of(money[key] for key in made if key in money).usd,
         )
-        for model, given in answers.items()
+        for model, made in attempts.items()
     )
 
 

@@ -26,7 +26,7 @@ from edge_agent.core.keys import round_of
 from edge_agent.core.limits import Limits
 from edge_agent.core.ports import Record
 from edge_agent.core.progress import QueuedMessage, StepState, progress
-from edge_agent.core.usage import Amount, Usage, total_of
+from edge_agent.core.usage import Amount, Usage, total_of, total_usage
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 
@@ -127,14 +127,7 @@ def _open_approvals(records: Sequence[Record]) -> tuple[Approval, ...]:
 
 def used(records: Sequence[Record]) -> Usage:
     """What the answered model calls used."""
-    answers = [record.event.usage for record in records if isinstance(record.event, ModelAnswered)]
-    return Usage(
-        input=sum(usage.input for usage in answers),
-        cached=sum(usage.cached for usage in answers),
-        cache_write=sum(usage.cache_write for usage in answers),
-        output=sum(usage.output for usage in answers),
-        reasoning=sum(usage.reasoning for usage in answers),
-    )
+    return total_usage(record.event.usage for record in records if isinstance(record.event, ModelAnswered))
 
 
 def _status(records: Sequence[Record], waiting: WaitingFor | None) -> Status:
