@@ -19,7 +19,8 @@ is the number of assistant messages. Scenarios:
     status-N, status-N-times-M  HTTP N, always or the first M times, then a text
 
 A script is JSON {"scenario": [answer, …]}: the answer of turn n is the n-th (the last one again after that), each
-{"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}.
+{"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}. A scenario may be
+a list of cases instead, {"when": [texts of the request], "answers": [answer, …]}: the first that fits.
 GET /_log: what was received, in order. POST /_reset forgets it, and the first times. GET /v1/models, /health: it is up.
 """
 
@@ -268,7 +269,7 @@ class ModelServer:
 
     def _frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
         if seen.scenario in self.script:
-            answers = self.script[seen.scenario]
+            answers = _case(seen, self.script[seen.scenario])
             yield from _scripted(seen, answers[min(seen.turn, len(answers) - 1)])
             return
         rounds = numbers[0] if name == "rounds" else 1 if name == "calls" else 0
@@ -324,6 +325,13 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
         yield _frame(_chunk(seen, {}, "stop"))
     elif name != "cut":
         yield from _end(seen, "length" if name == "length" else "stop", length)
+
+
+def _case(seen: Seen, script: list[Json]) -> list[Json]:
+    """The answers of a scenario; where it has cases, those of the first whose text stands in the request."""
+    text = json.dumps(seen.body["messages"], ensure_ascii=False)
+    cases = [case for case in script if "when" in case]
+    return next((case["answers"] for case in cases if all(part in text for part in case["when"])), script)
 
 
 def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
