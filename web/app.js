@@ -1,10 +1,13 @@
 // The page: starts a run, follows it, shows it. What a model or a tool says only ever becomes text.
 
 import { follow, problemOf } from "./follow.js";
+import { RunList } from "./runs.js";
 import { Timeline } from "./timeline.js";
 
 const $ = (id) => document.getElementById(id);
 let current = null; // the run on show: {id, links, timeline, stop}
+const runs = new RunList({ section: $("runs"), list: $("run-list"), older: $("older") }, () => bearer(apiToken()));
+const LISTED_AFTER = 1_000; // ms that a run needs, at most, to tell of its end
 let key = newKey(); // of the start: pressing Start again after a lost answer makes no second run
 
 $("start").addEventListener("submit", (event) => { event.preventDefault(); start(); });
@@ -14,20 +17,22 @@ $("task").addEventListener("keydown", (event) => {
 });
 $("cancel").addEventListener("click", cancel);
 window.addEventListener("hashchange", showFromAddress);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) runs.refresh(); });
 showFromAddress();
+runs.refresh();
 
 async function start() {
-  const apiToken = $("token").value.trim() || sessionStorage.getItem("token");
+  const token = $("token").value.trim() || apiToken();
   show($("refused"), "");
   $("go").disabled = true;
   try {
     const answer = await fetch("/v1/runs", {
       method: "POST",
-      headers: { "content-type": "application/json", "idempotency-key": key, ...bearer(apiToken) },
+      headers: { "content-type": "application/json", "idempotency-key": key, ...bearer(token) },
       body: JSON.stringify({ input: $("task").value }),
     });
     if (!answer.ok) return refuse(await problemOf(answer));
-    if (apiToken) sessionStorage.setItem("token", apiToken);
+    if (token) sessionStorage.setItem("token", token);
     $("token-row").hidden = true;
     const run = await answer.json();
     sessionStorage.setItem(`run:${run.run_id}`, run.stream_token);
@@ -35,6 +40,7 @@ async function start() {
     history.pushState(null, "", `#${run.run_id}`);
     open(run.run_id);
     $("run-title").scrollIntoView();
+    runs.refresh();
   } catch {
     show($("refused"), "The server cannot be reached. Press Start to try again: no run is started twice.");
   } finally {
@@ -62,11 +68,16 @@ function open(id) {
   const timeline = new Timeline({
     list: $("timeline"), log: $("log"), status: $("status"), about: $("about"), usage: $("usage"),
     answer: (question, text) => command(`${path}/answers/${encodeURIComponent(question)}`, { answer: text }),
-    changed: () => { $("cancel").hidden = timeline.ended; },
+    changed: () => {
+      if (timeline.ended && !$("cancel").hidden) setTimeout(() => runs.refresh(), LISTED_AFTER);
+      $("cancel").hidden = timeline.ended;
+    },
   });
-  const run = { id, path, links: { events: `${path}/events`, ws: `${path}/ws` }, token: () => runToken(id) };
+  const links = { events: `${path}/events`, ws: `${path}/ws` };
+  const run = { id, path, links, runToken: () => runToken(id), token: () => runToken(id) ?? apiToken() };
   current = { ...run, timeline, stop: () => {} };
   $("run").hidden = false;
+  runs.mark(id);
   $("cancel").disabled = false;
   show($("connection"), "");
   current.stop = follow(run, {
@@ -87,7 +98,7 @@ async function cancel() {
 
 /** Sends a command to the run on show; what it was refused with, or "". */
 async function command(path, body) {
-  const headers = { "content-type": "application/json", ...bearer(runToken(current.id)) };
+  const headers = { "content-type": "application/json", ...bearer(current.token()) };
   try {
     const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
     return answer.ok ? "" : (await problemOf(answer)).detail;
@@ -98,6 +109,11 @@ async function command(path, body) {
 
 function runToken(id) {
   return sessionStorage.getItem(`run:${id}`);
+}
+
+/** Kept until this tab is closed. */
+function apiToken() {
+  return sessionStorage.getItem("token");
 }
 
 function bearer(token) {

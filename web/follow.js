@@ -4,7 +4,8 @@ const FIRST_DELAY = 500, LAST_DELAY = 15_000;
 const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
 /**
- * @param {{links: {events: string, ws: string}, token: () => string|null}} run
+ * @param {{links: {events: string, ws: string}, token: () => string|null, runToken: () => string|null}} run
+ *   `token` opens the stream; the socket takes none but the token of the run
  * @param {{event(e: object): void, connection(text: string): void, refused(problem: object): void}} tell
  * @returns {() => void} stops following; the run goes on
  */
@@ -16,7 +17,7 @@ export function follow(run, tell) {
 }
 
 async function keepFollowing(run, tell, cursor, signal) {
-  let failures = 0, overSocket = true;
+  let failures = 0, overSocket = mayUseSocket(run);
   while (!signal.aborted && !cursor.ended) {
     const take = (event) => { failures = 0; if (isNew(event, cursor)) tell.event(event); };
     const connected = () => { failures = 0; tell.connection(""); };
@@ -24,12 +25,16 @@ async function keepFollowing(run, tell, cursor, signal) {
     const outcome = await way(run, cursor, take, connected, signal);
     if (signal.aborted || cursor.ended) break;
     if (outcome.problem) return tell.refused(outcome.problem);
-    if (!outcome.opened) overSocket = !overSocket;
+    if (!outcome.opened) overSocket = !overSocket && mayUseSocket(run);
     const delay = outcome.retry ?? Math.min(LAST_DELAY, FIRST_DELAY * 2 ** failures++) * (0.75 + Math.random() / 2);
     if (!outcome.retry) tell.connection(`Not connected. Trying again in ${Math.max(1, Math.round(delay / 1000))} s; the run goes on meanwhile.`);
     await pause(delay, signal);
   }
   tell.connection("");
+}
+
+function mayUseSocket(run) {
+  return run.runToken() !== null || run.token() === null;
 }
 
 function isNew(event, cursor) {
@@ -43,7 +48,7 @@ function isNew(event, cursor) {
 function bySocket(run, cursor, take, connected, signal) {
   const url = new URL(`${run.links.ws}?after=${cursor.seq}`, location.href);
   url.protocol = url.protocol.replace("http", "ws");
-  const token = run.token();
+  const token = run.runToken();
   return new Promise((resolve) => {
     const socket = new WebSocket(url, token ? ["edge-agent.v1", `token.${token}`] : ["edge-agent.v1"]);
     let opened = false;

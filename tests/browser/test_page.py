@@ -61,6 +61,23 @@ def test_a_page_that_is_reloaded_in_the_middle_of_a_run_shows_all_of_it(page: Pa
     assert page.evaluate("document.querySelectorAll('#timeline > li.text:not([hidden])').length") == 1
 
 
+def test_runs_are_listed_newest_first_and_open_by_a_click(page: Page, worker: Server) -> None:
+    with Api(worker.url) as api:
+        older, newer = (api.start(f"{word} text") for word in ("<b>older</b>", "newer"))
+        api.ended(older)
+        api.ended(newer)
+    page.reload()
+    page.until_shown("#runs", "newer text")
+    assert page.evaluate("[...document.querySelectorAll('#run-list a')].slice(0, 2).map((link) => link.innerText)") == [
+        "newer text",
+        "<b>older</b> text",
+    ]
+    page.click(f"#run-list a[href='#{older}']")
+    page.until_shown("#status", "Done.")
+    assert _run_id(page) == older
+    assert page.evaluate("document.querySelector('#run-list [aria-current]').hash.slice(1)") == older
+
+
 def test_what_a_model_says_is_text_and_never_markup(page: Page) -> None:
     page.type("#task", "<img src=x onerror=alert(1)> text")
     page.click("#go")

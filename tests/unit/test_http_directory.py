@@ -15,8 +15,8 @@ SAID = [{"role": "user", "text": "hello"}, {"role": "assistant", "text": "Hello!
 
 
 async def tell(api: Api, run_id: str, **other: Any) -> None:
-    fields: dict[str, Any] = {"agent": "a", "status": "completed", "created": NOON, "updated": NOON, "seq": 5}
-    listing = Listing(**{"run_id": run_id, "title": "t", **fields, **other})
+    fields: dict[str, Any] = {"agent": "a", "status": "completed", "created": NOON, "updated": NOON, "seq": 5, **other}
+    listing = Listing(run_id=run_id, title="t", **fields)
     await api.directory.receive(Send(key="k", destination=DIRECTORY, method="report", arguments=asdict(listing)))
 
 
