@@ -1,6 +1,7 @@
 """Durable AI agents in Python on Cloudflare Workers."""
 
 from edge_agent.agent import Agent
+from edge_agent.core.approval import Decision
 from edge_agent.core.errors import ConfigError, ToolError
 from edge_agent.core.hooks import Hooks, Reject
 from edge_agent.core.limits import Limits
@@ -12,6 +13,7 @@ from edge_agent.tools.mcp_server import McpServer
 __all__ = [
     "Agent",
     "ConfigError",
+    "Decision",
     "Hooks",
     "Limits",
     "McpServer",

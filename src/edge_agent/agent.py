@@ -4,13 +4,15 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from edge_agent.asking import OnApproval
 from edge_agent.core.errors import ConfigError
-from edge_agent.core.events import Event, Mode
+from edge_agent.core.events import ApprovalMode, Event, Mode, ToolRule
 from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
 from edge_agent.core.state import RunState
+from edge_agent.permissions import require_policy
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.names import fault_of
 
@@ -24,6 +26,9 @@ class Agent:
     synthesizer_model are for those stages, `model` where they are None. replan_after: after a step that was blocked or
     had a tool that stayed failed, always, or as a function of the step's end says.
     tools: functions with @tool. mcp_servers: remote ones by name, whose tools are called `name__tool`.
+    approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
+    are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow, ask
+    or deny by a tool's name or a glob; a deny rule always wins.
     limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. Raises ConfigError where the definition cannot work.
     """
@@ -38,6 +43,9 @@ class Agent:
     planner_model: str | None = None
     synthesizer_model: str | None = None
     replan_after: ReplanAfter = "failure"
+    approval: ApprovalMode = "autopilot"
+    approval_modes: Sequence[ApprovalMode] | None = None
+    tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     limits: Limits = field(default_factory=Limits)
     hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
@@ -45,6 +53,7 @@ class Agent:
     def __post_init__(self) -> None:
         if fault := fault_of(self.name):
             raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
+        require_policy(self.approval, self.approval_modes, self.tool_rules)
 
     @property
     def spec(self) -> AgentSpec:
@@ -62,13 +71,15 @@ class Agent:
         *,
         history: Sequence[Turn] = (),
         metadata: JsonObject | None = None,
+        on_approval: OnApproval | None = None,
     ) -> RunState:
         """Run to the end in this process, with its log in memory.
 
-        The state says how it ended; nothing is raised for a failed run."""
+        on_approval: asked about each call that needs a person; without it such a call is denied. The state says how the
+        run ended; nothing is raised for a failed one."""
         from edge_agent.in_process import run_agent  # noqa: PLC0415  (httpx2 and sqlite3 are no business of a Worker)
 
-        return await run_agent(self, task, history=history, metadata=metadata)
+        return await run_agent(self, task, history=history, metadata=metadata, on_approval=on_approval)
 
     def stream(
         self,
@@ -76,8 +87,9 @@ class Agent:
         *,
         history: Sequence[Turn] = (),
         metadata: JsonObject | None = None,
+        on_approval: OnApproval | None = None,
     ) -> AsyncGenerator[Event]:
         """Run in this process and yield every event. Leaving the loop detaches: the run goes on."""
         from edge_agent.in_process import stream_agent  # noqa: PLC0415  (see run)
 
-        return stream_agent(self, task, history=history, metadata=metadata)
+        return stream_agent(self, task, history=history, metadata=metadata, on_approval=on_approval)

@@ -3,11 +3,13 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from edge_agent import permissions
 from edge_agent.agent import Agent
 from edge_agent.core import keys
 from edge_agent.core.errors import ConfigError, Refusal
-from edge_agent.core.events import RecordedEvent, RunCreated
+from edge_agent.core.events import ApprovalMode, RecordedEvent, RunCreated
 from edge_agent.core.limits import Limits
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
@@ -53,6 +55,8 @@ class Deployment:
             synthesizer_models=synthesizer,
             limits=self._limits(agent, request),
             mode=request.mode or self.settings.mode or agent.mode,
+            approval=permissions.asked_mode(agent, self.settings, request.approval),
+            tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
             history=tuple(turn.turn() for turn in request.history),
             metadata=request.metadata,
         )
@@ -131,12 +135,9 @@ class Deployment:
         return dataclasses.replace(agent.limits, **self.settings.limits)
 
     # -- a run at work
-    def ports(self, created: RunCreated, sink: Sink, clock: Clock) -> Ports:
-        """Raises ConfigError where the agent is gone or a variable is wrong."""
-        agent = self._agents.get(created.agent_name)
-        if agent is None:
-            fault = f"the agent {created.agent_name} of this run is no longer in the code"
-            raise ConfigError("agents", fault, f'Agent(name="{created.agent_name}")')
+    def ports(self, created: RunCreated, sink: Sink, clock: Clock, *, can_ask: bool = True) -> Ports:
+        """Raises ConfigError where the agent is gone or a variable is wrong. can_ask: whether there is a person."""
+        agent = self._still_there(created.agent_name)
         given = agent.model
         return Ports(
             clock=clock,
@@ -147,10 +148,30 @@ class Deployment:
             else lambda _: given,
             tools=self._toolbox(agent),
             secrets=self.settings.secrets,
+            declared=self.settings.declared_secrets(),
             context_window=self._window(created),
             price=self._price,
             max_retries=self.settings.max_retries,
+            forbidden=[glob for glob, rule in permissions.rules_of(agent, self.settings).items() if rule == "deny"],
+            approval_seconds=self.settings.approval_timeout,
+            can_ask=can_ask,
         )
+
+    def _still_there(self, name: str) -> Agent:
+        agent = self._agents.get(name)
+        if agent is None:
+            fault = f"the agent {name} of this run is no longer in the code"
+            raise ConfigError("agents", fault, f'Agent(name="{name}")')
+        return agent
+
+    def approval_modes(self, agent: str) -> Sequence[ApprovalMode]:
+        """The modes a run of this agent may be put into. Raises ConfigError like `ports`."""
+        return permissions.modes_of(self._still_there(agent), self.settings)
+
+    async def edited(self, agent: str, tool: str, arguments: JsonObject) -> JsonObject:
+        """The arguments a person puts in the place of a call's, sanitized and checked. Raises Refusal 422 and 503."""
+        asked = self._still_there(agent)
+        return await permissions.edited(asked, self._toolbox(asked), tool, arguments)
 
     def mask(self, event: RecordedEvent) -> RecordedEvent:
         """Declared secrets never reach a table or a frame."""
@@ -185,6 +206,9 @@ class Deployment:
                 models=self._models(agent),
                 tools=tuple(tool.spec.name for tool in agent.tools),
                 limits=self._agent_limits(agent),
+                approval=permissions.mode_of(agent, self.settings),
+                approval_modes=tuple(permissions.modes_of(agent, self.settings)),
+                tool_rules=permissions.rules_of(agent, self.settings),
             )
             for number, agent in enumerate(self._agents.values())
         ]
@@ -208,6 +232,7 @@ class Deployment:
                             parameters=spec.parameters,
                             read_only=tool.read_only,
                             safe_to_repeat=tool.safe_to_repeat,
+                            requires_approval=tool.requires_approval,
                             agents=agents,
                         )
             finally:
@@ -221,6 +246,7 @@ class Deployment:
             try:
                 self._resolvable(agent, self._models(agent), asked=False)
                 self._toolbox(agent)
+                permissions.mode_of(agent, self.settings)
             except ConfigError as error:
                 faults.append(error)
         return list({str(fault): fault for fault in faults}.values())

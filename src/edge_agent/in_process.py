@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from edge_agent import cpython
 from edge_agent.agent import Agent
+from edge_agent.asking import Asker, OnApproval
 from edge_agent.core.events import Event, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
@@ -95,16 +96,36 @@ def _deployment(agent: Agent) -> Deployment:
 
 
 async def run_agent(
-    agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None
+    agent: Agent,
+    task: str,
+    *,
+    history: Sequence[Turn] = (),
+    metadata: JsonObject | None = None,
+    on_approval: OnApproval | None = None,
 ) -> RunState:
-    run, created = _prepared(agent, task, history, metadata)
-    return await run.start(created)
+    run, created = _prepared(agent, task, history, metadata, can_ask=on_approval is not None)
+    return await _asking(run, created, on_approval)
+
+
+async def _asking(run: InProcessRun, created: RunCreated, on_approval: OnApproval | None) -> RunState:
+    if on_approval is None:
+        return await run.start(created)
+    asker = Asker(run.hub, run.inbox, on_approval)
+    try:
+        return await run.start(created)
+    finally:
+        asker.stop()
 
 
 async def stream_agent(
-    agent: Agent, task: str, *, history: Sequence[Turn] = (), metadata: JsonObject | None = None
+    agent: Agent,
+    task: str,
+    *,
+    history: Sequence[Turn] = (),
+    metadata: JsonObject | None = None,
+    on_approval: OnApproval | None = None,
 ) -> AsyncGenerator[Event]:
-    run, created = _prepared(agent, task, history, metadata)
+    run, created = _prepared(agent, task, history, metadata, can_ask=on_approval is not None)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     def tell(items: Sequence[Item]) -> None:
@@ -112,7 +133,7 @@ async def stream_agent(
             queue.put_nowait(item.event if isinstance(item, Record) else item)
 
     run.hub.follow(tell)
-    work = asyncio.ensure_future(run.start(created))
+    work = asyncio.ensure_future(_asking(run, created, on_approval))
     work.add_done_callback(lambda _: queue.put_nowait(None))
     _detached.add(work)
     work.add_done_callback(_detached.discard)
@@ -127,10 +148,13 @@ _detached: set[asyncio.Task[RunState]] = (
 
 
 def _prepared(
-    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None
+    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None, *, can_ask: bool
 ) -> tuple[InProcessRun, RunCreated]:
     deployment = _deployment(agent)
     turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
     created = deployment.configure(StartRun(input=task, history=turns, metadata=metadata))
-    run = InProcessRun(uuid.uuid4().hex, lambda hub, clock: deployment.ports(created, hub, clock), mask=deployment.mask)
-    return run, created
+
+    def ports(hub: Hub, clock: SystemClock) -> Ports:
+        return deployment.ports(created, hub, clock, can_ask=can_ask)
+
+    return InProcessRun(uuid.uuid4().hex, ports, mask=deployment.mask), created

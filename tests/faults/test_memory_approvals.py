@@ -1,4 +1,4 @@
-"""Approvals, killed at every record: each decision is used once, nothing runs that nobody allowed, the end is the same."""
+"""Approvals, killed at every record: each decision is used once, nothing runs unallowed, the end is the same."""
 
 from collections.abc import Callable
 from typing import Any

@@ -134,7 +134,7 @@ def denied(tool: str, by: str, reason: str | None) -> str:
 
 
 def _because(reason: str | None) -> str:
-    return f" The reason given: {reason}" if reason else ""
+    return f" The reason given: {reason.strip().rstrip('.')}." if reason and reason.strip() else ""
 
 
 def edited(arguments: str) -> str:

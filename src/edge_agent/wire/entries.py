@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edge_agent.core.messages import JsonObject
 
+TOOL_GLOB = r"^[a-zA-Z0-9_*?\[\]!-]{1,128}$"  # a tool's name, or a glob over names
 LEAST_WINDOW = 1_024  # tokens; no model has a smaller context window
 
 

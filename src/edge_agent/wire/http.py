@@ -4,11 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from edge_agent.core.approval import Decision
 from edge_agent.core.canonical import canonical
-from edge_agent.core.events import Mode
+from edge_agent.core.events import ApprovalMode, Mode, ToolRule
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.state import Status
+from edge_agent.wire.entries import TOOL_GLOB
 
 RUN_ID_PATTERN = r"^[a-zA-Z0-9_-]{1,128}$"
 MAX_METADATA = 16_384
@@ -88,6 +90,9 @@ class StageModels(Asked):
     synthesizer: ModelName | None = None
 
 
+ToolRules = dict[Annotated[str, Field(pattern=TOOL_GLOB)], Literal["ask", "deny"]]
+
+
 class StartRun(Asked):
     """POST /v1/runs. Only `input` is needed."""
 
@@ -96,6 +101,11 @@ class StartRun(Asked):
     mode: Mode | None = None
     model: ModelName | None = None
     models: StageModels | None = Field(default=None, description="Models of the stages of a planned run.")
+    approval: ApprovalMode | None = Field(default=None, description="The agent's own mode, or a stricter one.")
+    tool_rules: ToolRules | None = Field(
+        default=None, max_length=200, description="By a tool's name or a glob; in addition to the agent's.",
+        examples=[{"github__delete_*": "deny"}],
+    )
     history: tuple[HistoryTurn, ...] = Field(default=(), max_length=MAX_TURNS)
     continues: str | None = Field(
         default=None,
@@ -153,6 +163,46 @@ class GiveAnswer(Asked):
     answer: Annotated[Text, Field(max_length=100_000)]
 
 
+Glob = Annotated[str, Field(max_length=1_000)]
+
+
+class RememberCalls(Asked):
+    """`arguments`: globs by the names of arguments that a call must match to be covered."""
+
+    arguments: dict[str, Glob] = Field(max_length=20)
+
+
+class DecideByLink(Asked):
+    """What a signed link decides: the call as it was shown, or none."""
+
+    approved: Annotated[bool, Field(strict=True)]
+    reason: str | None = Field(default=None, max_length=1_000)
+
+
+class DecideCall(DecideByLink):
+    """What a person says to a call. `arguments_hash`, as the request showed it, binds the decision to that request;
+    `arguments` are made the call's; `remember` is for later calls of this tool in the run too."""
+
+    arguments: JsonObject | None = None
+    arguments_hash: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    remember: Annotated[bool, Field(strict=True)] | RememberCalls = False
+
+    def decision(self) -> Decision:
+        return Decision(
+            approved=self.approved,
+            reason=self.reason,
+            arguments=self.arguments,
+            remember=self.remember is not False,
+            pattern=self.remember.arguments if isinstance(self.remember, RememberCalls) else None,
+        )
+
+
+class ChangeApprovalMode(Asked):
+    """PUT /v1/runs/{run_id}/approval-mode; for the next call."""
+
+    mode: ApprovalMode
+
+
 class Links(BaseModel):
     """Paths on this server."""
 
@@ -181,6 +231,9 @@ class AgentInfo(BaseModel):
     mode: Mode = "direct"
     tools: tuple[str, ...] = ()
     limits: Limits
+    approval: ApprovalMode = "autopilot"
+    approval_modes: tuple[ApprovalMode, ...] = ()
+    tool_rules: dict[str, ToolRule] = Field(default_factory=dict)
 
 
 class AgentsAnswer(BaseModel):
@@ -196,6 +249,7 @@ class ToolInfo(BaseModel):
     parameters: JsonObject
     read_only: bool = False
     safe_to_repeat: bool = False
+    requires_approval: bool = False
     agents: tuple[str, ...] = ()
 
 

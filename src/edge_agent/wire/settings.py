@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 
 from edge_agent.core.errors import ConfigError
-from edge_agent.core.events import Mode
+from edge_agent.core.events import ApprovalMode, Mode, ToolRule
 from edge_agent.core.limits import FRACTIONAL, Limits
 from edge_agent.core.price import Price
-from edge_agent.wire.entries import LEAST_WINDOW, McpServerSettings, PriceEntry, Provider, http_url
+from edge_agent.wire.entries import LEAST_WINDOW, TOOL_GLOB, McpServerSettings, PriceEntry, Provider, http_url
 
 LogLevel = Literal["none", "error", "warning", "info", "debug"]
 PREFIX = "EDGE_AGENT_"
@@ -47,6 +47,7 @@ _ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 _ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$", max_length=32)]
 _PROVIDERS = TypeAdapter(dict[_ProviderName, Provider])
 _SERVERS = TypeAdapter(dict[_ServerName, McpServerSettings])
+_RULES = TypeAdapter(dict[Annotated[str, Field(pattern=TOOL_GLOB)], ToolRule])
 _PRICES = TypeAdapter(dict[str, PriceEntry])
 _KNOWN_LIMITS = tuple(field.name for field in fields(Limits))
 _UNLIMITED = Limits(**dict.fromkeys(_KNOWN_LIMITS))
@@ -76,6 +77,9 @@ _EXAMPLES = {
     "EDGE_AGENT_CORS": "https://app.example.com,https://admin.example.com",
     "EDGE_AGENT_LOG_LEVEL": "info",
     "EDGE_AGENT_MODE": "direct",
+    "EDGE_AGENT_APPROVAL": "ask-writes",
+    "EDGE_AGENT_TOOL_RULES": '{"github__delete_*": "deny"}',
+    "EDGE_AGENT_APPROVAL_TIMEOUT": "86400",
 }
 
 
@@ -262,6 +266,24 @@ class Settings:
         if mode is not None and mode not in get_args(Mode):
             raise _error("EDGE_AGENT_MODE", f"is one of {', '.join(get_args(Mode))}")
         return cast(Mode | None, mode)
+
+    # -- approvals
+    @cached_property
+    def approval(self) -> ApprovalMode | None:
+        """None where the code decides."""
+        mode = self._env.get("EDGE_AGENT_APPROVAL")
+        if mode is not None and mode not in get_args(ApprovalMode):
+            raise _error("EDGE_AGENT_APPROVAL", f"is one of {', '.join(get_args(ApprovalMode))}")
+        return cast(ApprovalMode | None, mode)
+
+    @cached_property
+    def tool_rules(self) -> Mapping[str, ToolRule]:
+        return self._json("EDGE_AGENT_TOOL_RULES", _RULES, {})
+
+    @cached_property
+    def approval_timeout(self) -> float | None:
+        """Seconds a person is waited for; None for ever."""
+        return self._seconds("EDGE_AGENT_APPROVAL_TIMEOUT", 86_400) or None
 
     # -- the rest
     @cached_property

@@ -125,8 +125,8 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalResolved:
-    """`automatic`: nobody decided it for this very call. `arguments`: edited by the person. `remember`: for the run; with
-    `pattern` (globs by the name of an argument) only for calls whose arguments match."""
+    """`automatic`: nobody decided it for this very call. `arguments`: edited by the person. `remember`: for the run;
+    with `pattern` (globs by the name of an argument) only for calls whose arguments match."""
 
     call_id: str
     name: str
