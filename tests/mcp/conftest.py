@@ -24,8 +24,10 @@ class Desk:
     async def server(self, **options: Any) -> McpTestServer:
         return await self._stack.enter_async_context(mcp_server(**options))
 
-    def source(self, url: str, *, name: str = "docs", client_name: str = "edge-agent", **options: Any) -> McpSource:
-        source = McpSource(name, McpServer(url=url, **options), client_name=client_name)
+    def source(
+        self, url: str, *, name: str = "docs", client_name: str = "edge-agent", silence: float = 5.0, **options: Any
+    ) -> McpSource:
+        source = McpSource(name, McpServer(url=url, **options), client_name=client_name, silence=silence)
         self._stack.push_async_callback(source.close)
         return source
 

@@ -250,10 +250,9 @@ async def test_a_call_that_is_never_answered_ends_at_its_timeout_and_frees_its_c
 
 
 async def test_a_server_that_stays_silent_beyond_the_timeout_is_given_up_even_if_nobody_cancels(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, server: McpTestServer
+    desk: Desk, server: McpTestServer
 ) -> None:
-    monkeypatch.setattr("edge_agent.tools.mcp_connection._SILENCE_SECONDS", 0.1)
-    find = await desk.tools(server, timeout=0.4)
+    find = await desk.tools(server, silence=0.1, timeout=0.4)
     server.fault = "hang"
     with pytest.raises(OutcomeUnknown, match=r"was silent for 0\.4 s"):
         await desk.run(find("charge"), amount=1)

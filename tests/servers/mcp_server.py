@@ -232,7 +232,7 @@ class McpTestServer:
         return JSONResponse({"log": self.log, "charges": self.charges, "seen": self.seen})
 
     async def _set_fault(self, request: Request) -> Response:
-        self.fault = request.query_params.get("kind")  # pyright: ignore[reportAttributeAccessIssue]
+        self.fault = request.query_params.get("kind")  # pyright: ignore[reportAttributeAccessIssue]  (any text, so that a test can send a wrong one)
         return Response()
 
     async def _do_nothing(self, _request: Request) -> Response:
@@ -381,7 +381,7 @@ async def served(state: McpTestServer) -> AsyncGenerator[None]:
             state.app(), log_level="critical", ws="none", timeout_graceful_shutdown=1, lifespan="on"
         )
         server = uvicorn.Server(config)
-        server.install_signal_handlers = lambda: None  # pyright: ignore[reportAttributeAccessIssue]
+        server.install_signal_handlers = lambda: None  # pyright: ignore[reportAttributeAccessIssue]  (older uvicorn has it)
         task = asyncio.create_task(server.serve(sockets=[listening]))
         try:
             while not server.started:

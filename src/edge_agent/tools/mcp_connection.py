@@ -30,7 +30,7 @@ T = TypeVar("T")
 MAX_PAGES = 100
 IDEMPOTENCY_KEY = "edge-agent/idempotency-key"
 _CLOSE_SECONDS = 5.0
-_SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
+SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
 
 Progress = Callable[[float, float | None, str | None], None]
 CallAnswer = types.CallToolResult | types.InputRequiredResult
@@ -44,13 +44,20 @@ _NOT_PASSED_ON = (521, 523, 525, 526, 530)
 
 
 class McpConnection:
-    """`open_client` makes the HTTP client of a session; it is closed with it. `client_name` names us to the server."""
+    """`open_client` makes the HTTP client of a session; it is closed with it. `client_name` names us to the server.
+    `silence`: seconds beyond a call's timeout after which a server that says nothing is given up."""
 
     def __init__(
-        self, name: str, server: McpServer, open_client: Callable[[], httpx2.AsyncClient], client_name: str
+        self,
+        name: str,
+        server: McpServer,
+        open_client: Callable[[], httpx2.AsyncClient],
+        client_name: str,
+        *,
+        silence: float = SILENCE_SECONDS,
     ) -> None:
         self.name, self.server = name, server
-        self._open_client, self._client_name = open_client, client_name
+        self._open_client, self._client_name, self._silence = open_client, client_name, server.timeout + silence
         self._lock = asyncio.Lock()
         self._current: _Session | None = None
         self._sessions: set[_Session] = set()
@@ -125,7 +132,7 @@ class McpConnection:
     async def _connected(self) -> "_Session":
         async with self._lock:
             if self._current is None or not self._current.usable:
-                session = _Session(self.server, self._client_name, skip_probe=self._speaks_older)
+                session = _Session(self.server, self._client_name, self._silence, skip_probe=self._speaks_older)
                 self._sessions.add(session)
                 try:
                     await session.open(self._open_client)
@@ -149,11 +156,11 @@ class McpConnection:
 class _Session:
     """One session, and the task that owns it: what anyio enters in a task, it must leave in the same."""
 
-    def __init__(self, server: McpServer, client_name: str, *, skip_probe: bool) -> None:
+    def __init__(self, server: McpServer, client_name: str, silence: float, *, skip_probe: bool) -> None:
         self.exchange = Exchange()
         self.in_use = 0
         self.retired = False
-        self._server, self._client_name, self._skip_probe = server, client_name, skip_probe
+        self._server, self._client_name, self._silence, self._skip_probe = server, client_name, silence, skip_probe
         self._opened, self._stop = asyncio.Event(), asyncio.Event()
         self._session: ClientSession | None = None
         self._failure: Exception | None = None
@@ -187,8 +194,7 @@ class _Session:
         EXCHANGE.set(self.exchange)
         try:
             headers = {"user-agent": self._client_name, **await self._server.current_headers()}
-            silence = self._server.timeout + _SILENCE_SECONDS
-            timeout = httpx2.Timeout(self._server.connect_timeout, read=silence)
+            timeout = httpx2.Timeout(self._server.connect_timeout, read=self._silence)
             async with (
                 open_client() as client,
                 httpx2.AsyncClient(

@@ -8,7 +8,7 @@ import httpx2
 from edge_agent.core.errors import ToolError
 from edge_agent.core.tooling import Tool
 from edge_agent.tools.json_schema import schema_fault
-from edge_agent.tools.mcp_connection import McpConnection
+from edge_agent.tools.mcp_connection import SILENCE_SECONDS, McpConnection
 from edge_agent.tools.mcp_faults import Unreachable
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_names import mounted
@@ -24,6 +24,7 @@ class McpSource:
 
     transport: makes the HTTP transport of each session; None for httpx2's own.
     client_name: our User-Agent, and what the server is told of us.
+    silence: seconds beyond a call's timeout after which a server that says nothing is given up.
     """
 
     def __init__(
@@ -33,13 +34,14 @@ class McpSource:
         *,
         transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
         client_name: str = CLIENT_NAME,
+        silence: float = SILENCE_SECONDS,
     ) -> None:
         def open_client() -> httpx2.AsyncClient:
             return httpx2.AsyncClient(transport=None if transport is None else transport())
 
         self.name = name
         self._server = server
-        self._connection = McpConnection(name, server, open_client, client_name)
+        self._connection = McpConnection(name, server, open_client, client_name, silence=silence)
         self._listed: tuple[types.Tool, ...] = ()
         self._tools: tuple[Tool, ...] = ()
         self._said: tuple[str, ...] = ()

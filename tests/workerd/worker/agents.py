@@ -56,7 +56,7 @@ async def raises() -> str:
 @tool
 async def wrong() -> int:
     """Return something else than promised."""
-    return "not a number"  # type: ignore[return-value]  # the fault under test
+    return "not a number"  # pyright: ignore[reportReturnType]  (the fault under test)
 
 
 @tool
