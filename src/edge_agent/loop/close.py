@@ -25,10 +25,13 @@ from edge_agent.loop.ask import ModelGaveUp
 from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.hooking import Aborted, HookFailed
+from edge_agent.loop.structured import NoOutput
 
 
 def completed(journal: Journal, ending: Ending) -> RunCompleted:
-    return RunCompleted(stop_reason=ending.stop_reason, text=ending.text, usage=used(journal.in_order()))
+    return RunCompleted(
+        stop_reason=ending.stop_reason, text=ending.text, output=ending.output, usage=used(journal.in_order())
+    )
 
 
 def cancelled(journal: Journal) -> RunCancelled:
@@ -48,7 +51,8 @@ def close(journal: Journal, end: Terminal) -> None:
         Draft(key=f"msg/{m.message_id}/end", event=MessageUndelivered(message_id=m.message_id, text=m.text))
         for m in left
     ]
-    end = replace(end, undelivered=tuple(message.message_id for message in left))
+    # An open attempt is settled at its reserve, so what is spent now is what was spent in the end.
+    end = replace(end, undelivered=tuple(message.message_id for message in left), cost_usd=journal.spent.usd)
     journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end))
 
 
@@ -87,23 +91,23 @@ def _open(journal: Journal) -> list[Draft]:
 
 
 RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record stays, the failed call is made again."
+ROLL_BACK = "Roll the deployment back and resume the run, or fork it. Nothing was done or repeated."
+FIND_OUT = "Find out whether the call happened; a new run or a resume goes on after it, without repeating it."
+FORK = "Fork the run before its answer, with another model or another schema: what is on record stays as it is."
+_REASONS: tuple[tuple[type[EdgeAgentError], str, str, str], ...] = (
+    (Drift, "drift", "drift", ROLL_BACK),
+    (ConfigError, "config", "config", RESUME),
+    (HookFailed, "hook", "hook", RESUME),
+    (Aborted, "hook", "hook", RESUME),
+    (NoOutput, "output", "output", FORK),
+    (OutcomeForbidden, "tool", "unknown-outcome", FIND_OUT),
+)
 
 
 def why(error: EdgeAgentError) -> ErrorInfo:
     """A failure in words a person can act on."""
-    message = str(error)
-    match error:
-        case ModelGaveUp(failure=failure):
-            return ErrorInfo(kind="provider", code=failure.error, message=message, remedy=RESUME)
-        case Drift():
-            remedy = "Roll the deployment back and resume the run, or fork it. Nothing was done or repeated."
-            return ErrorInfo(kind="drift", code="drift", message=message, remedy=remedy)
-        case ConfigError():
-            return ErrorInfo(kind="config", code="config", message=message, remedy=RESUME)
-        case HookFailed() | Aborted():
-            return ErrorInfo(kind="hook", code="hook", message=message, remedy=RESUME)
-        case OutcomeForbidden():
-            remedy = "Find out whether the call happened; a new run or a resume goes on after it, without repeating it."
-            return ErrorInfo(kind="tool", code="unknown-outcome", message=message, remedy=remedy)
-        case _:
-            return ErrorInfo(kind="internal", code="internal", message=message, remedy=RESUME)
+    if isinstance(error, ModelGaveUp):
+        return ErrorInfo(kind="provider", code=error.failure.error, message=str(error), remedy=RESUME)
+    known = (row[1:] for row in _REASONS if isinstance(error, row[0]))
+    kind, code, remedy = next(known, ("internal", "internal", RESUME))
+    return ErrorInfo(kind=kind, code=code, message=str(error), remedy=remedy)

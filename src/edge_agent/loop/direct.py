@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from edge_agent.core import keys
 from edge_agent.core.events import (
@@ -23,6 +23,7 @@ from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.hooking import may
 from edge_agent.loop.offer import described, offer
 from edge_agent.loop.steering import take_in_messages
+from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.walk import Walk
 
 Stop = Literal["max_steps", "budget", "cancelled"]
@@ -35,6 +36,7 @@ MOST_REJECTIONS = 2  # in a row; then the answer stands
 class Ending:
     stop_reason: StopReason
     text: str
+    output: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +85,15 @@ async def direct(walk: Walk) -> Ending:
         last_round=True,
         kept=lambda talk: _kept(walk, work, talk),
     )
-    worked = await rounds(walk, work, Talk([*work.opening]))
+    talk = Talk([*work.opening])
+    worked = await rounds(walk, work, talk)
     reason = worked.stop or ("max_tokens" if worked.finish_reason == "length" else "stop")
-    return Ending(reason, worked.text)
+    if worked.finish_reason is None:
+        return Ending(reason, worked.text)
+    before = Talk(talk.messages[:-1])
+    asked = Asked(lambda: _request(walk, work, before, (), final=False), walk.created.models)
+    form = await in_form(walk, "output", worked.text, asked)
+    return Ending(reason, form.text, form.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
