@@ -51,6 +51,8 @@ class Setting:
     ports: Callable[[], None] = lambda: None
     log: Log | None = None
     max_retries: int = 2
+    output_schema: JsonObject | None = None
+    faults: Callable[[JsonObject, Any], Sequence[str]] = lambda schema, value: ()
     approval: ApprovalMode = "autopilot"
     tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     forbidden: Callable[[], Sequence[str]] = lambda: ()
@@ -151,6 +153,7 @@ async def _live(setting: Setting) -> Lived:
             secrets=setting.secrets,
             declared=setting.declared,
             max_retries=setting.max_retries,
+            faults=setting.faults,
             forbidden=setting.forbidden(),
             approval_seconds=setting.approval_seconds,
             can_ask=setting.can_ask,
@@ -173,6 +176,7 @@ async def _live(setting: Setting) -> Lived:
         limits=setting.limits,
         history=setting.history,
         metadata=setting.metadata,
+        output_schema=setting.output_schema,
         approval=setting.approval,
         tool_rules=dict(setting.tool_rules),
     )

@@ -59,7 +59,7 @@ class Inbox:
         self.driver.cut()
 
     def cancel_step(self, reason: str | None = None) -> str:
-        """The step that is open now, whose key is returned; 409 where none is. It ends blocked; the rest is replanned."""
+        """The open step, whose key is returned; 409 where none is. It ends blocked and is planned around."""
         self._known()
         if self.journal.ended:
             raise Refusal(409, "run_ended", "The run has ended, so no step of it is open.")

@@ -90,6 +90,10 @@ def one_line(text: str, most: int) -> str:
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
+def mend_output(fault: str) -> str:
+    return f"That could not be used: {fault}. Answer again with nothing but JSON of the form asked for."
+
+
 def mend_plan(fault: str) -> str:
     return f"That could not be used: {fault}. Answer again with one JSON object of the form asked for."
 

@@ -14,6 +14,7 @@ from edge_agent.core.events import (
     ReplanDecision,
     RevisionsExceeded,
     Stage,
+    StopReason,
 )
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage, JsonObject, UserMessage
@@ -24,6 +25,7 @@ from edge_agent.loop.ask import ModelGaveUp, Question, Stopped, ask
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.planning import NoPlan, Planned, Verdict, parse_plan, parse_verdict, plan_schema, verdict_schema
 from edge_agent.loop.steering import take_in_messages
+from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.walk import Walk
 from edge_agent.loop.work import Work, briefing, final_request, kept_for_answer, step_key
 
@@ -125,11 +127,14 @@ async def synthesize(walk: Walk, work: Work) -> Ending:
         answered = (await ask(walk, question)).answered
     except Stopped:
         return Ending("budget", last)
+    form = await in_form(walk, "final", answered.message.text, Asked(question.build, question.models))
+    return Ending(_reason(work, cut=answered.finish_reason == "length"), form.text, form.value)
+
+
+def _reason(work: Work, *, cut: bool) -> StopReason:
     if work.stop != "stop":
-        return Ending(work.stop, answered.message.text)
-    if work.last_blocked:
-        return Ending("blocked", answered.message.text)
-    return Ending("max_tokens" if answered.finish_reason == "length" else "stop", answered.message.text)
+        return work.stop
+    return "blocked" if work.last_blocked else "max_tokens" if cut else "stop"
 
 
 def _final_boundary(walk: Walk, work: Work) -> Boundary:

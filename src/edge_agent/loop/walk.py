@@ -15,6 +15,7 @@ from edge_agent.core.errors import Drift
 from edge_agent.core.events import ModelRefused, ModelRequested, OfferedTools, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Clock, Sink, StoredFile
 from edge_agent.core.price import Price
@@ -64,12 +65,17 @@ class Effects:
         self._cut.update(task for task in hit if task.cancel())
 
 
+def _no_faults(_schema: JsonObject, _value: Any) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """What a walk works with. `model` raises ConfigError for a name that cannot be resolved.
 
     secrets: what tools may ask for, by name. declared: every value that no event may hold; the journal masks records,
-    and the stream of a model's text is held back where one may be beginning.
+    and the stream of a model's text is held back where one may be beginning. faults: what is wrong with a value by a
+    JSON Schema, a sentence each.
     forbidden: the deny rules of the deployment as it is now. approval_seconds: how long a person is waited for, None:
     for ever. can_ask: False where there is nobody; to ask is to deny then.
     """
@@ -89,6 +95,7 @@ class Ports:
     approval_seconds: float | None = 86_400
     can_ask: bool = True
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    faults: Callable[[JsonObject, Any], Sequence[str]] = _no_faults
 
 
 @dataclass(slots=True, kw_only=True)

@@ -110,6 +110,7 @@ def final_request(walk: Walk, work: Work) -> ModelRequest:
         system=prompts.of_stage(prompts.SYNTHESIZER, walk.ports.agent.instructions),
         messages=briefing(walk, work),
         tool_choice="none",
+        output_schema=walk.created.output_schema,
         metadata={"run": walk.run_id, "agent": walk.ports.agent.name, "stage": "final"},
     )
 
