@@ -27,8 +27,9 @@ class Agent:
     had a tool that stayed failed, always, or as a function of the step's end says.
     tools: functions with @tool. mcp_servers: remote ones by name, whose tools are called `name__tool`.
     approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
-    are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow, ask
-    or deny by a tool's name or a glob; a deny rule always wins.
+    are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
+    ask or deny by a tool's name or a glob; a deny rule always wins.
+    output_schema: the final answer is JSON of that form (a JSON Schema), where a run asks for no other.
     limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. Raises ConfigError where the definition cannot work.
     """
@@ -43,6 +44,7 @@ class Agent:
     planner_model: str | None = None
     synthesizer_model: str | None = None
     replan_after: ReplanAfter = "failure"
+    output_schema: JsonObject | None = None
     approval: ApprovalMode = "autopilot"
     approval_modes: Sequence[ApprovalMode] | None = None
     tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])

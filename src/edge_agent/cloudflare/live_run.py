@@ -1,21 +1,25 @@
 """What an instance of a run's object holds in memory, made when somebody first needs it."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
-from edge_agent.core.events import RecordedEvent, RunCreated
+from edge_agent.core.approval import Approval
+from edge_agent.core.errors import ConfigError, Refusal
+from edge_agent.core.events import ApprovalMode, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Journal
 from edge_agent.core.listing import Listed
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post
 from edge_agent.core.state import RunState, fold
+from edge_agent.http.problems import refusal_of
+from edge_agent.loop import decisions
 from edge_agent.loop.continued import turns
 from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox, known
@@ -23,8 +27,10 @@ from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
 from edge_agent.wire.frames import Framer
+from edge_agent.wire.http import DecideCall
 
 _CREATED: TypeAdapter[RunCreated] = TypeAdapter(RunCreated)
+_APPROVAL: TypeAdapter[Approval] = TypeAdapter(Approval)
 _STATE: TypeAdapter[RunState] = TypeAdapter(RunState)
 
 
@@ -37,6 +43,14 @@ class Wiring(Protocol):
 
     def mask(self, event: RecordedEvent) -> RecordedEvent:
         """The event without the values of declared secrets."""
+        ...
+
+    def approval_modes(self, agent: str) -> Sequence[ApprovalMode]:
+        """The modes a run of this agent may be put into. Raises ConfigError."""
+        ...
+
+    async def edited(self, agent: str, tool: str, arguments: JsonObject) -> JsonObject:
+        """The arguments a person puts in the place of a call's, sanitized and checked. Raises Refusal 422 and 503."""
         ...
 
 
@@ -53,6 +67,7 @@ class LiveRun:
     driver: Driver
     inbox: Inbox
     framer: Framer
+    wiring: Wiring
 
     @classmethod
     def open(cls, ctx: Any, wiring: Wiring, post: Post | None) -> "LiveRun":
@@ -65,7 +80,8 @@ class LiveRun:
         driver = Driver(
             run_id, journal, ObjectAlarm(storage), lambda: wiring.ports(journal.created, hub, clock), post=post
         )
-        return cls(run_id, log, journal, hub, driver, Inbox(journal, driver), Framer(run_id=run_id, journal=journal))
+        inbox, framer = Inbox(journal, driver), Framer(run_id=run_id, journal=journal)
+        return cls(run_id, log, journal, hub, driver, inbox, framer, wiring)
 
     @property
     def exists(self) -> bool:
@@ -90,6 +106,28 @@ class LiveRun:
         restarts = int(self.log.meta("restarts") or 0)
         return _STATE.dump_python(fold(self.run_id, self.journal.in_order(), restarts), mode="json", exclude_none=True)
 
+    async def prepared(self, method: str, payload: JsonObject) -> JsonObject:
+        """What has to be waited for before a command: other arguments for a call are checked by its tool."""
+        if method != "decision" or (arguments := _said(payload).arguments) is None:
+            return payload
+        asked = decisions.shown(self.known().journal, str(payload["call_id"]), payload.get("arguments_hash"))
+        if arguments == asked.arguments:
+            return payload
+        with _misconfiguration_told():
+            return {**payload, "arguments": await self.wiring.edited(self.journal.agent, asked.name, arguments)}
+
+    def _about_approvals(self, method: str, payload: JsonObject) -> JsonObject:
+        if method == "approval-mode":
+            with _misconfiguration_told():
+                allowed = self.wiring.approval_modes(self.known().journal.agent)
+            self.inbox.change_mode(payload["mode"], allowed=allowed, tighten=payload["tighten"])
+            return {}
+        if method == "decision":
+            said, call_id, once = _said(payload), str(payload["call_id"]), payload.get("once") is True
+            self.inbox.decide(call_id, said.decision(), arguments_hash=said.arguments_hash, once=once)
+        asked = decisions.shown(self.known().journal, str(payload["call_id"]), payload.get("arguments_hash"))
+        return {"approval": _APPROVAL.dump_python(asked, mode="json", exclude_none=True)}
+
     def obey(self, method: str, payload: JsonObject) -> JsonObject:
         """A command of a client, and what its answer holds besides the state. Raises Refusal."""
         match method:
@@ -110,6 +148,24 @@ class LiveRun:
                 return {"turns": [asdict(turn) for turn in turns(self.journal)]}
             case "answer":
                 self.inbox.answer(payload["question_id"], payload["answer"])
+            case "decision" | "approval" | "approval-mode":
+                return self._about_approvals(method, payload)
             case _:  # "state" changes nothing
                 pass
         return {}
+
+
+def _said(payload: JsonObject) -> DecideCall:
+    """What a command says of a decision, whichever way it came. Raises Refusal 422."""
+    try:
+        return DecideCall.model_validate({name: payload[name] for name in DecideCall.model_fields if name in payload})
+    except ValidationError as error:
+        raise refusal_of(error) from None
+
+
+@contextmanager
+def _misconfiguration_told() -> Generator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise Refusal(503, "configuration", f"This deployment is misconfigured. {error}") from error

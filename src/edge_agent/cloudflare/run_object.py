@@ -23,10 +23,11 @@ from edge_agent.core.ports import Post, Record
 PROTOCOL = "edge-agent.v1"
 LISTED_AT_ONCE = ("create", "resume", "delete")  # who has done it finds it in the list
 UNREADABLE_MS = 10_000  # until a log that could not be read is tried again
-SOCKET_COMMANDS = ("cancel", "cancel_step", "message", "answer")
+SOCKET_COMMANDS = ("cancel", "cancel_step", "message", "answer", "decision")
 HOW = (
     'Send {"id": 1, "type": "cancel"} or cancel_step, {"id": 2, "type": "message", "message_id": "…", "text": "…"} '
-    'or {"id": 3, "type": "answer", "question_id": "…", "answer": "…"}.'
+    '{"id": 3, "type": "answer", "question_id": "…", "answer": "…"} '
+    'or {"id": 4, "type": "decision", "call_id": "…", "approved": true}.'
 )
 
 
@@ -68,7 +69,7 @@ class RunObject(DurableObject):
         request = json.loads(text)
         try:
             live = self._live()
-            more = live.obey(request["method"], request["payload"])
+            more = live.obey(request["method"], await live.prepared(request["method"], request["payload"]))
             state = live.known().state() if request["method"] != "delete" else self._deleted()
             if request["method"] in LISTED_AT_ONCE:
                 await live.tell_at_once()
@@ -124,14 +125,15 @@ class RunObject(DurableObject):
 
     async def webSocketMessage(self, socket: Any, message: Any) -> None:  # noqa: N802 - the platform's name
         """{"id", "type": "cancel" | "message" | …, …} -> {"ack": id, "ok": true} | {"ack": id, "problem": {…}}"""
-        send(socket, json.dumps(self._acknowledged(message)))
+        send(socket, json.dumps(await self._acknowledged(message)))
 
-    def _acknowledged(self, message: Any) -> JsonObject:
+    async def _acknowledged(self, message: Any) -> JsonObject:
         """An exception here would leave the client without a word."""
         request: JsonObject = {}
         try:
             request = _command_of(message)
-            self._live().known().obey(request["type"], request)
+            live = self._live().known()
+            live.obey(request["type"], await live.prepared(request["type"], request))
         except Refusal as no:
             return {"ack": request.get("id"), "problem": {"status": no.status, "code": no.code, "detail": no.message}}
         except KeyError as missing:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
+from edge_agent.http.approval_routes import approval_routes
 from edge_agent.http.directory_routes import directory_routes
 from edge_agent.http.gate import Gate
 from edge_agent.http.offer_routes import offer_routes
@@ -51,7 +52,7 @@ def create_app(deps: Deps) -> FastAPI:
         return JSONResponse(described(app))
 
     app.state.templates = ["/openapi.json", "/docs"]
-    runs = (run_routes(deps), directory_routes(deps), steering_routes(deps), stream_routes())
+    runs = (run_routes(deps), directory_routes(deps), steering_routes(deps), approval_routes(deps), stream_routes())
     for router in (*runs, offer_routes(deps)):
         app.include_router(router)
         app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]

@@ -10,7 +10,7 @@ from edge_agent.http.cors import is_preflight, preflight_answer
 from edge_agent.http.door import let_in, page_headers, told
 from edge_agent.http.ports import Deps
 from edge_agent.http.problems import Answer, unreadable_json
-from edge_agent.http.routing import OPEN_PATHS
+from edge_agent.http.routing import OPEN_PATHS, is_link
 
 _MOST_DIGITS = 15
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -40,14 +40,14 @@ class Gate:
         if is_preflight(method, headers):
             await send_answer(send.send, preflight_answer(self.deps.settings.cors, headers["origin"]))
             return
-        if path not in OPEN_PATHS:
+        if path not in OPEN_PATHS and not is_link(path):
             raw_path = scope.get("raw_path") or path.encode()
             url_path = raw_path.split(b"?", 1)[0].decode("latin-1")
             caller = await let_in(self.deps, scope["scheme"], method, url_path, headers)
             scope.setdefault("state", {})["caller"] = caller
         if method in _WITH_BODY:
             body = await _whole_body(headers, receive, self.deps.settings.max_body)
-            _check_json(headers, body)
+            _check_json(headers, body, form=is_link(path))
             receive = _replay(body, receive)
         await self.app(scope, receive, send)
 
@@ -100,11 +100,15 @@ async def _whole_body(headers: Mapping[str, str], receive: Receive, most: int) -
     return b"".join(chunks)
 
 
-def _check_json(headers: Mapping[str, str], body: bytes) -> None:
-    """Stricter than the framework's parser: no NaN, no half surrogates, no nesting that would exhaust the stack."""
+def _check_json(headers: Mapping[str, str], body: bytes, *, form: bool) -> None:
+    """Stricter than the framework's parser: no NaN, no half surrogates, no nesting that would exhaust the stack.
+
+    form: the page of a link may send one instead."""
     if not body:
         return
     kind, _, parameters = headers.get("content-type", "").partition(";")
+    if form and kind.strip().lower() == "application/x-www-form-urlencoded":
+        return
     charset = parameters.strip().lower().partition("charset=")[2].strip('" ')
     if kind.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
         raise Refusal(415, "unsupported_media_type", "Send the body as JSON, with the header "

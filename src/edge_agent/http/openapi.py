@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 from edge_agent.core.events import PassingEvent, RecordedEvent
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.problems import MEDIA_TYPE
-from edge_agent.http.routing import OPEN_PATHS
+from edge_agent.http.routing import OPEN_PATHS, is_link
 from edge_agent.wire.http import Problem
 
 JSON_LINES = "application/x-ndjson"
@@ -60,7 +60,7 @@ def described(app: FastAPI) -> JsonObject:
 def _complete(path: str, operation: JsonObject) -> None:
     """What is the same everywhere: who may call, and the problem that is our own fault."""
     responses = operation["responses"]
-    if path in OPEN_PATHS:
+    if path in OPEN_PATHS or is_link(path):
         operation["security"] = []
     else:
         for status in (401, 403):

@@ -12,7 +12,20 @@ from edge_agent.core.ports import Clock
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
-RunMethod = Literal["create", "state", "cancel", "cancel_step", "message", "resume", "answer", "delete", "turns"]
+RunMethod = Literal[
+    "create",
+    "state",
+    "cancel",
+    "cancel_step",
+    "message",
+    "resume",
+    "answer",
+    "delete",
+    "turns",
+    "approval",
+    "decision",
+    "approval-mode",
+]
 DirectoryMethod = Literal["page", "active", "usage"]
 
 
@@ -29,6 +42,9 @@ class Runs(Protocol):
         cancel_step  {"reason": str | null}, answers with "cancelled_step" as well
         message {"message_id": str, "text": str}
         resume  {"reason": str | null}
+        approval  {"call_id": str, "arguments_hash"?}, answers with "approval" as well
+        decision  {"call_id": str, "once"?: bool, and the fields of DecideCall}, answers with "approval" as well
+        approval-mode  {"mode": ApprovalMode, "tighten": bool}
         answer  {"question_id": str, "answer": str}
         delete  {}, answers with nothing, also the second time
         turns   {}, answers with "turns" as well: what was said in a run that has ended

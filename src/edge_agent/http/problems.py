@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from edge_agent.core.errors import ConfigError, Refusal
@@ -47,6 +48,13 @@ def answer_for(error: Exception) -> Answer:
             return _invalid(error.errors())
         case _:
             return problem(500, "internal", "Something failed inside the server; its log says what.")
+
+
+def refusal_of(error: ValidationError) -> Refusal:
+    """422 with the first field that is wrong, for what is checked outside of the framework."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return Refusal(422, "invalid_request", f"`{field}` {_sentence(first)}.", field=field)
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> Answer:

@@ -9,8 +9,12 @@ from urllib.parse import unquote
 
 StreamKind = Literal["events", "ws", "log", "files"]
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
+_LINK = re.compile(r"/v1/approvals/[^/]+")
 _STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
 _OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|steps/current/cancel|messages|answers/.+))?")
+
+_DECIDED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approvals/[^/]+")
+_MODE = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approval-mode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +36,22 @@ def stream_route(method: str, path: str) -> StreamRoute | None:
 
 
 def opened_by_run_token(method: str, path: str) -> str | None:
-    """The run whose token opens this path: its state, streams and files, and to cancel, steer or answer it."""
+    """The run whose token opens this path: its state, streams and files, and to cancel, steer, answer or decide it."""
     if route := stream_route(method, path):
         return route.run_id
+    if found := _DECIDED.fullmatch(path):
+        return found[1] if method in ("GET", "POST") else None
+    if found := _MODE.fullmatch(path):
+        return found[1] if method == "PUT" else None
     found = _OPENED.fullmatch(path)
     if found is None or method != ("POST" if found[2] else "GET"):
         return None
     return found[1]
+
+
+def is_link(path: str) -> bool:
+    """Whether a path is a signed link, which is its own permission."""
+    return _LINK.fullmatch(path) is not None
 
 
 def nearby(path: str, templates: Iterable[str]) -> list[str]:

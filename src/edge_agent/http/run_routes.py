@@ -12,6 +12,7 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.state import RunState
+from edge_agent.http.approval_routes import with_links
 from edge_agent.http.auth import Caller
 from edge_agent.http.capacity import room_for_a_run
 from edge_agent.http.continuing import continued
@@ -58,9 +59,10 @@ def run_routes(deps: Deps) -> APIRouter:
         return JSONResponse(started.model_dump(), 202, {"location": started.links.self})
 
     @router.get("/{run_id}", response_model=RunState, responses=problems(404, 422))
-    async def read_run(run_id: RunId) -> JSONResponse:
+    async def read_run(request: Request, run_id: RunId) -> JSONResponse:
         """The state of the run, folded from its log."""
-        return await _asked(deps, run_id, "state", {})
+        state = await deps.runs.call(run_id, "state", {})
+        return JSONResponse(await with_links(deps, request.state.caller, state))
 
     @router.post("/{run_id}/cancel", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422))
     async def cancel_run(run_id: RunId, body: CancelRun | None = None) -> JSONResponse:
