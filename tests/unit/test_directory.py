@@ -17,6 +17,7 @@ from edge_agent.core.listing import DIRECTORY, Listing, ModelUse, listing_of, sh
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Send
 from edge_agent.core.usage import Usage
+from edge_agent.loop.fork import kept, numbered, up_to
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.directory import REMEMBERED_MS, SqlDirectory
 from edge_agent.storage.sql import in_memory
@@ -182,12 +183,15 @@ def world(
     kills: Sequence[Kill] = (),
     tools: Sequence[Any] = (charge,),
     down_seconds: float = 0,
+    hangs: bool = False,
 ) -> World:
     directory = MemoryDirectory(VirtualClock())
 
     async def receive(send: Send) -> None:
         if asyncio.get_running_loop().time() < down_seconds:
             raise ConnectionError("down")
+        if hangs:
+            await asyncio.Event().wait()
         await directory.receive(send)
 
     post = SimulatedPost({DIRECTORY: receive}, troubles)
@@ -264,6 +268,22 @@ def test_a_directory_that_is_down_for_an_hour_is_asked_once_a_minute_and_no_run_
     in_virtual_time(scene())
 
 
+def test_a_directory_that_hangs_keeps_no_run_from_working() -> None:
+    async def scene() -> None:
+        here = world(hangs=True, tools=(transfer,), kills=[Kill(6, "after")])
+        await here.create()
+        working = asyncio.ensure_future(here.run.until_ended())
+        await asyncio.sleep(5)  # of virtual time: the run waits for a person, and its slice for the directory
+        question = next(r.event for r in here.run.log.load() if isinstance(r.event, QuestionAsked))
+        await here.run.call(lambda inbox: inbox.answer(question.question_id, "happened"))
+        answered = here.run.clock.now()
+        await working
+        assert here.run.log.load()[-1].at - answered < 1_000
+        assert [unsent.send.arguments["status"] for unsent in here.run.log.outbox()][-1] == "completed"
+
+    in_virtual_time(scene())
+
+
 def test_a_wait_for_a_person_is_listed_and_so_is_its_end() -> None:
     async def scene() -> None:
         here = world(tools=(transfer,), kills=[Kill(6, "after")])
@@ -274,6 +294,23 @@ def test_a_wait_for_a_person_is_listed_and_so_is_its_end() -> None:
         await here.run.call(lambda inbox: inbox.answer(question.question_id, "happened"))
         await here.run.until_told()
         assert here.told == ["queued", "waiting", "running", "completed"]
+
+    in_virtual_time(scene())
+
+
+def test_a_fork_is_listed_with_what_it_used_itself() -> None:
+    async def scene() -> None:
+        here, its = world(), world()
+        await here.create()
+        await here.run.until_told()
+        taken = kept(up_to(here.run.log.load(), 5))
+        records = numbered(here.run.instance.journal.created, "run-1", 5, taken, its.run.clock.now())
+        its.run.instance.driver.wake()
+        its.run.instance.journal.begin(records, {"run_id": "run-1"})
+        await its.run.until_told()
+        (listed,) = await its.listed()
+        assert (its.told, listed["status"]) == (["queued", "completed"], "completed")
+        assert await its.used() == await here.used() / 2, "the first of the two calls was the other run's"
 
     in_virtual_time(scene())
 

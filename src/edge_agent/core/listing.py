@@ -65,7 +65,7 @@ def listing_of(run_id: str, records: Sequence[Record]) -> Listing:
         agent=state.agent,
         status=state.status,
         created=records[0].at,
-        updated=records[-1].at,
+        updated=max(records[0].at, records[-1].at),  # what a fork takes is older than the fork
         seq=records[-1].seq,
         title=" ".join(created.input[: MOST_TITLE * 2].split())[:MOST_TITLE],
         stop_reason=state.stop_reason,

@@ -63,12 +63,15 @@ class Driver:
         self.outbox = Outbox(journal.log, journal.clock, post)
         self.current: Ports | None = None
         self._next: int | None = None
+        self._woken = asyncio.Event()
 
     # -- waking
     def wake(self, at: int | None = None) -> None:
         """Keeps the earliest time. Handlers always wake before they append, also while a slice runs: it may just have
         looked."""
         when = self.journal.clock.now() if at is None else at
+        if at is None:
+            self._woken.set()
         if self._next is None or when < self._next:
             self._next = when
             self.alarm.set(when)
@@ -82,14 +85,23 @@ class Driver:
     async def ring(self) -> None:
         """What the alarm runs: a slice, and beside and after it what the run has to tell others, also after its end."""
         self._next = None
+        self._woken.clear()
         telling = asyncio.ensure_future(self.outbox.pump())
         try:
             await self._work()
         finally:
-            await telling
-        await self.outbox.pump()
+            await self._until_told_or_woken(telling)
+        await self._until_told_or_woken(asyncio.ensure_future(self.outbox.pump()))
         if (due := self.outbox.due()) is not None:
             self.wake(due)
+
+    async def _until_told_or_woken(self, telling: asyncio.Future[None]) -> None:
+        """A run that has something to do does not wait for others to listen: they are told beside its next slice."""
+        woken = asyncio.ensure_future(self._woken.wait())
+        await asyncio.wait((telling, woken), return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
+        woken.cancel()
+        await asyncio.gather(telling, woken, return_exceptions=True)
 
     async def _work(self) -> None:
         """Never raises: a failure backs off and rings again, and counts as a restart."""
