@@ -2,25 +2,41 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from edge_agent import permissions
 from edge_agent.agent import Agent
 from edge_agent.core import keys
+from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import ApprovalMode, RecordedEvent, RunCreated
+from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
+from edge_agent.handoff import Handoff
 from edge_agent.loop.admission import require_prices, require_room
+from edge_agent.loop.recorded import NoClock, Unheard
+from edge_agent.loop.replay import replay
 from edge_agent.loop.walk import Ports
 from edge_agent.models.naming import split_models
 from edge_agent.models.prices import price_of, window_of
+from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.wire import codec
-from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
+from edge_agent.wire.export import Exported
+from edge_agent.wire.http import (
+    AgentInfo,
+    ForkChanges,
+    StageModels,
+    StartRun,
+    ToolInfo,
+    ToolsAnswer,
+    WantedLimits,
+)
 from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"
@@ -36,6 +52,7 @@ class Deployment:
     def __init__(self, agents: Sequence[Agent], settings: Settings, model: ModelResolver, source: SourceMaker) -> None:
         self.settings, self._model, self._source = settings, model, source
         self._agents = {agent.name: agent for agent in agents}
+        self._reachable = _reachable(agents)
         if not self._agents:
             raise ConfigError("agents", "there is no agent", 'agents = [Agent(name="assistant")]')
         if len(self._agents) != len(agents):
@@ -53,15 +70,42 @@ class Deployment:
             models=models,
             planner_models=planner,
             synthesizer_models=synthesizer,
-            limits=self._limits(agent, request),
+            limits=self._limits(agent, request.limits),
             mode=request.mode or self.settings.mode or agent.mode,
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
             history=tuple(turn.turn() for turn in request.history),
             metadata=request.metadata,
+            output_schema=_schema(request.output_schema or agent.output_schema),
         )
         self._admit(agent, created)
         return created
+
+    def forked(self, created: RunCreated, changes: ForkChanges) -> RunCreated:
+        """The configuration of a run that begins with the records of the one configured so; its keys are that version's.
+
+        Raises Refusal (422) like `configure`, also for an agent that is gone."""
+        agent, stages = self._asked(created.agent_name), changes.models or StageModels()
+        asked = {
+            "models": stages.executor or changes.model,
+            "planner_models": stages.planner or changes.model,
+            "synthesizer_models": stages.synthesizer or changes.model,
+        }
+        for name in asked.values():
+            self._resolvable(agent, (name,) if name else (), asked=True)
+        made: dict[str, Any] = {field: (name,) for field, name in asked.items() if name}
+        if changes.limits is not None:
+            self._limits(agent, changes.limits)
+            made["limits"] = dataclasses.replace(created.limits, **changes.limits.wanted())
+        if changes.approval is not None:
+            made["approval"] = permissions.asked_mode(agent, self.settings, changes.approval)
+        if changes.tool_rules is not None:
+            made["tool_rules"] = permissions.asked_rules(agent, self.settings, changes.tool_rules)
+        if changes.metadata is not None:
+            made["metadata"] = changes.metadata
+        fork = dataclasses.replace(created, **made)
+        self._admit(agent, fork)
+        return fork
 
     def _admit(self, agent: Agent, created: RunCreated) -> None:
         require_prices(created, self._price)
@@ -121,12 +165,12 @@ class Deployment:
                     raise Refusal(422, "unknown_model", str(error), field="model") from error
                 raise
 
-    def _limits(self, agent: Agent, request: StartRun) -> Limits:
+    def _limits(self, agent: Agent, wanted: WantedLimits | None) -> Limits:
         limits = self._agent_limits(agent)
-        if request.limits is None:
+        if wanted is None:
             return limits
         try:
-            return limits.lowered_by(request.limits.wanted())
+            return limits.lowered_by(wanted.wanted())
         except ValueError as error:
             field = str(error).split(" ", 1)[0]
             raise Refusal(422, "limit_too_high", str(error), field=field) from error
@@ -135,20 +179,23 @@ class Deployment:
         return dataclasses.replace(agent.limits, **self.settings.limits)
 
     # -- a run at work
-    def ports(self, created: RunCreated, sink: Sink, clock: Clock, *, can_ask: bool = True) -> Ports:
-        """Raises ConfigError where the agent is gone or a variable is wrong. can_ask: whether there is a person."""
+    def ports(
+        self, created: RunCreated, sink: Sink, clock: Clock, *, can_ask: bool = True, tools: Toolbox | None = None
+    ) -> Ports:
+        """Raises ConfigError where the agent is gone or a variable is wrong. can_ask: whether there is a person.
+        tools: in place of the agent's own."""
         agent = self._still_there(created.agent_name)
-        given = agent.model
+        others = [other for name, other in _reachable([agent]).items() if name != agent.name]
         return Ports(
             clock=clock,
             sink=sink,
-            agent=agent.spec,
-            model=(lambda name: self._model(name, self.settings))
-            if given is None or isinstance(given, str)
-            else lambda _: given,
-            tools=self._toolbox(agent),
+            agent=self._spec(agent),
+            others={other.name: (self._spec(other), self._toolbox(other)) for other in others},
+            model=self._model_by(agent, *others),
+            tools=self._toolbox(agent) if tools is None else tools,
             secrets=self.settings.secrets,
             declared=self.settings.declared_secrets(),
+            faults=lambda schema, value: SchemaCheck(schema).faults(value),
             context_window=self._window(created),
             price=self._price,
             max_retries=self.settings.max_retries,
@@ -157,8 +204,35 @@ class Deployment:
             can_ask=can_ask,
         )
 
+    def _spec(self, agent: Agent) -> AgentSpec:
+        targets = {tool.spec.name: tool.target.name for tool in agent.tools if isinstance(tool, Handoff)}
+        return dataclasses.replace(agent.spec, models=self._models(agent) if agent.model else (), handoffs=targets)
+
+    def _model_by(self, *agents: Agent) -> Callable[[str], Model]:
+        """By name, but for models that an agent was given as they are."""
+        given = {
+            f"{agent.model.provider}/{agent.model.name}": agent.model
+            for agent in agents
+            if agent.model is not None and not isinstance(agent.model, str)
+        }
+        return lambda name: given[name] if name in given else self._model(name, self.settings)
+
+    async def replay(self, log: Exported) -> Difference | None:
+        """The first difference between what this code asks for and what the log holds. Calls and connects to nothing.
+
+        Raises Refusal (422) for the log of an agent that is not here, and for one that no run has made."""
+        created = cast(RunCreated, log.records[0].event)
+        functions = self._asked(created.agent_name).tools
+        box = Toolbox(functions, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+        ports = self.ports(created, Unheard(), NoClock(), tools=box)
+        try:
+            return await replay(log.run_id, log.records, ports, log.files)
+        except Exception as error:
+            message = f"No run can have made this log: {type(error).__name__}: {str(error)[:300]}"
+            raise Refusal(422, "not_a_log", message) from error
+
     def _still_there(self, name: str) -> Agent:
-        agent = self._agents.get(name)
+        agent = self._reachable.get(name)
         if agent is None:
             fault = f"the agent {name} of this run is no longer in the code"
             raise ConfigError("agents", fault, f'Agent(name="{name}")')
@@ -250,3 +324,25 @@ class Deployment:
             except ConfigError as error:
                 faults.append(error)
         return list({str(fault): fault for fault in faults}.values())
+
+
+def _reachable(agents: Sequence[Agent]) -> dict[str, Agent]:
+    """These agents and those that can be handed over to. Raises ConfigError where two of them have one name."""
+    found: dict[str, Agent] = {}
+    waiting = list(agents)
+    while waiting:
+        agent = waiting.pop(0)
+        if found.get(agent.name) is agent:
+            continue
+        if agent.name in found:
+            raise ConfigError("agents", f"two agents are named {agent.name}", 'Agent(name="other")')
+        found[agent.name] = agent
+        waiting += [tool.target for tool in agent.tools if isinstance(tool, Handoff)]
+    return found
+
+
+def _schema(schema: JsonObject | None) -> JsonObject | None:
+    """Raises Refusal for one that could not be handed to a model."""
+    if schema is not None and (fault := schema_fault(schema)):
+        raise Refusal(422, "bad_schema", f"output_schema cannot be used: {fault}.", field="output_schema")
+    return schema

@@ -11,15 +11,18 @@ from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import (
     ApprovalModeChanged,
+    Boundary,
     BudgetExceeded,
     CancelRequested,
     ForkedFrom,
     ModelRequested,
+    RecordedEvent,
     RunCreated,
     ToolResult,
 )
 from edge_agent.core.limits import BudgetKind
 from edge_agent.core.ports import Record
+from edge_agent.loop.offer import file_name, is_of_server
 
 
 def up_to(records: Sequence[Record], at: int) -> Sequence[Record]:
@@ -104,5 +107,11 @@ def _renumbered(record: Record, seq: int, batch: int) -> Record:
 
 def files_of(records: Sequence[Record]) -> list[str]:
     """Names of the files these records refer to, each once. Long strings are no such files: they travel whole."""
-    results = (record.event for record in records if isinstance(record.event, ToolResult))
-    return list(dict.fromkeys(file.name for result in results for file in result.files))
+    return list(dict.fromkeys(name for record in records for name in _files(record.event)))
+
+
+def _files(event: RecordedEvent) -> Iterator[str]:
+    if isinstance(event, ToolResult):
+        yield from (file.name for file in event.files)
+    elif isinstance(event, Boundary | ModelRequested) and event.tools and any(map(is_of_server, event.tools.names)):
+        yield file_name(event.tools)

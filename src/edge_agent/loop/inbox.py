@@ -1,6 +1,6 @@
 """What comes from outside: short handlers, each one synchronous block that wakes the driver first and appends then."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,6 +18,7 @@ from edge_agent.core.events import (
     RunResumed,
 )
 from edge_agent.core.journal import Draft, Journal
+from edge_agent.core.ports import Record
 from edge_agent.loop import close, decisions
 from edge_agent.loop.driver import Driver
 
@@ -29,16 +30,25 @@ class Inbox:
 
     def create(self, created: RunCreated, fingerprint: str, *, idempotent: bool) -> None:
         """The same request under the same Idempotency-Key finds its run; anything else meets 409."""
+        if not self.found(fingerprint, idempotent=idempotent):
+            self.driver.wake()
+            self.journal.append("note", Draft(key=keys.RUN, event=created), meta=self._meta(fingerprint))
+
+    def fork(self, records: Sequence[Record], fingerprint: str, *, idempotent: bool) -> None:
+        """Like create, with the records that the fork begins with."""
+        if not self.found(fingerprint, idempotent=idempotent):
+            self.driver.wake()
+            self.journal.begin(records, self._meta(fingerprint))
+
+    def _meta(self, fingerprint: str) -> dict[str, str]:
+        return {"fingerprint": fingerprint, "run_id": self.driver.run_id}
+
+    def found(self, fingerprint: str, *, idempotent: bool) -> bool:
+        """Whether the run is there already. Raises Refusal where it is that of another request, or was deleted."""
         if self.journal.erased:
             raise deleted()
-        if self.journal.records:
-            self._found(fingerprint, idempotent=idempotent)
-            return
-        self.driver.wake()
-        meta = {"fingerprint": fingerprint, "run_id": self.driver.run_id}
-        self.journal.append("note", Draft(key=keys.RUN, event=created), meta=meta)
-
-    def _found(self, fingerprint: str, *, idempotent: bool) -> None:
+        if not self.journal.records:
+            return False
         if not idempotent:
             raise Refusal(409, "run_exists", "A run with this run_id exists. Leave run_id out, or take another one.")
         if self.journal.log.meta("fingerprint") != fingerprint:
@@ -47,6 +57,7 @@ class Inbox:
                 "idempotency_conflict",
                 "This Idempotency-Key was used with another body. Use a new key for a new run.",
             )
+        return True
 
     def cancel(self, reason: str | None = None) -> None:
         """Of a run that has ended: nothing. Nothing begins after the cancel's record."""

@@ -51,6 +51,15 @@ class _Row:
     whole_strings: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of the `of` pieces of a file; an empty file has none."""
+
+    media_type: str
+    content: bytes
+    of: int
+
+
 class SqlLog:
     """Tables are made by the first append, so that asking for an unknown run leaves nothing behind."""
 
@@ -111,6 +120,31 @@ class SqlLog:
         for (name,) in self._sql.run("select name from file order by name"):
             if file := self.file(cast(str, name)):
                 yield file
+
+    # -- files in pieces, as they go from one object to another
+    def piece(self, name: str, number: int) -> Piece | None:
+        found = self.exists() and self._sql.run("select media_type from file where name = ?", name)
+        if not found:
+            return None
+        pieces = int(cast(int, self._sql.run("select count(*) from file_chunk where name = ?", name)[0][0]))
+        content = self._sql.run("select content from file_chunk where name = ? and number = ?", name, number)
+        return Piece(cast(str, found[0][0]), cast(bytes, content[0][0]) if content else b"", pieces)
+
+    def put_piece(self, name: str, number: int, piece: Piece) -> None:
+        """Also before the first append: no run exists by its files alone."""
+        for table in TABLES:
+            if table.startswith("create table if not exists file"):
+                self._sql.run(table)
+        self._sql.run("insert or replace into file(name, media_type) values(?, ?)", name, piece.media_type)
+        if number < piece.of:
+            insert = "insert or replace into file_chunk(name, number, content) values(?, ?, ?)"
+            self._sql.run(insert, name, number, piece.content)
+
+    def drop_pieces(self) -> None:
+        """What was put where no run came of it. Does nothing to a run that exists."""
+        if not self.exists():
+            self._sql.run("drop table if exists file")
+            self._sql.run("drop table if exists file_chunk")
 
     def meta(self, name: str) -> str | None:
         if not self.exists():

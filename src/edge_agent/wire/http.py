@@ -6,7 +6,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from edge_agent.core.approval import Decision
 from edge_agent.core.canonical import canonical
-from edge_agent.core.events import ApprovalMode, Mode, ToolRule
+from edge_agent.core.difference import Difference
+from edge_agent.core.events import ApprovalMode, ForkedFrom, Mode, ToolRule
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.state import Status
@@ -113,6 +114,9 @@ class StartRun(Asked):
         description="A run that has ended: what was said in it becomes the history. Not together with `history`.",
     )
     limits: WantedLimits | None = None
+    output_schema: JsonObject | None = Field(
+        default=None, description="A JSON Schema: the answer is JSON of that form, and `output` of the last event."
+    )
     metadata: Metadata | None = Field(default=None, description=f"At most {MAX_METADATA} bytes as JSON.")
     run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
 
@@ -122,6 +126,29 @@ class StartRun(Asked):
         if run_id is not None and info.data.get("history"):
             raise ValueError("names a run whose turns become the history, and `history` is given as well: send one")
         return run_id
+
+
+class ForkChanges(Asked):
+    """What the fork has otherwise; everything that is absent is as in the run it comes from. `limits`: up to the
+    agent's own, also where the run had lower ones. Instructions and tools are those of the code, the input is history.
+    """
+
+    model: ModelName | None = Field(default=None, description="Of every stage.")
+    models: StageModels | None = Field(default=None, description="Of single stages.")
+    limits: WantedLimits | None = None
+    approval: ApprovalMode | None = None
+    tool_rules: ToolRules | None = Field(default=None, max_length=200)
+    metadata: Metadata | None = None
+
+
+class ForkRun(Asked):
+    """POST /v1/runs/{run_id}/fork."""
+
+    at: Annotated[int, Field(strict=True, ge=1, le=_MAX_COUNT)] = Field(
+        description="The seq of a record. Everything that was appended together with it comes along."
+    )
+    changes: ForkChanges = ForkChanges()
+    run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
 
 
 class SendMessage(Asked):
@@ -219,6 +246,22 @@ class RunStartedAnswer(BaseModel):
     agent: str
     links: Links
     stream_token: str
+
+
+class RunForkedAnswer(RunStartedAnswer):
+    """`forked_from.at`: the end of the batch that holds the record asked for. `inherited`: so many records of the fork,
+    with its own first one, are those it began with."""
+
+    forked_from: ForkedFrom
+
+
+class ReplayAnswer(BaseModel):
+    """Empty `differences`: the code of today asks for exactly what is on record. Else the first one."""
+
+    run_id: str
+    agent: str
+    records: int
+    differences: tuple[Difference, ...]
 
 
 class AgentInfo(BaseModel):
