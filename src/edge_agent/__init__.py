@@ -7,6 +7,7 @@ from edge_agent.core.hooks import Hooks, Reject
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Turn
 from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
+from edge_agent.handoff import handoff
 from edge_agent.tool import tool
 from edge_agent.tools.mcp_server import McpServer
 
@@ -23,5 +24,6 @@ __all__ = [
     "ToolFile",
     "ToolOutput",
     "Turn",
+    "handoff",
     "tool",
 ]

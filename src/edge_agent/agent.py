@@ -25,13 +25,15 @@ class Agent:
     mode: direct (model and tools take turns) or planned (plan, execute, replan, synthesize); planner_model and
     synthesizer_model are for those stages, `model` where they are None. replan_after: after a step that was blocked or
     had a tool that stayed failed, always, or as a function of the step's end says.
-    tools: functions with @tool. mcp_servers: remote ones by name, whose tools are called `name__tool`.
+    tools: functions with @tool, and `handoff(other)` for agents the work can be given to. mcp_servers: remote ones by
+    name, whose tools are called `name__tool`.
     approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
     are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
     ask or deny by a tool's name or a glob; a deny rule always wins.
     output_schema: the final answer is JSON of that form (a JSON Schema), where a run asks for no other.
     limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
-    small models that would call tools for ever. Raises ConfigError where the definition cannot work.
+    small models that would call tools for ever. strict_tools: a call of a tool that was not offered fails the run, and
+    none of its answer runs. Raises ConfigError where the definition cannot work.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
+    strict_tools: bool = False
 
     def __post_init__(self) -> None:
         if fault := fault_of(self.name):
@@ -65,6 +68,7 @@ class Agent:
             hooks=self.hooks,
             force_text_after_tool=self.force_text_after_tool,
             replan_after=self.replan_after,
+            strict_tools=self.strict_tools,
         )
 
     async def run(

@@ -1,7 +1,7 @@
 """Functions of the agent's author that are called at fixed points of a run. All may be async or plain."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolResult
@@ -49,10 +49,15 @@ ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step."""
+    """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
+    strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
+    handoffs: the agents its tools hand over to, by the tools' names."""
 
     name: str
     instructions: str = ""
     hooks: Hooks = Hooks()
     force_text_after_tool: bool = False
     replan_after: ReplanAfter = "failure"
+    strict_tools: bool = False
+    models: tuple[str, ...] = ()
+    handoffs: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -10,6 +10,7 @@ from edge_agent.core.errors import Closed
 from edge_agent.core.events import (
     TERMINAL_TYPES,
     Fault,
+    Handoff,
     ModelRequested,
     QuestionAsked,
     RecordedEvent,
@@ -191,6 +192,8 @@ class Journal:
         for number, draft in enumerate(drafts, start=1):
             if isinstance(draft.event, RunCreated):
                 agent = draft.event.agent_name
+            elif isinstance(draft.event, Handoff):
+                agent = draft.event.to
             made.append(
                 Record(
                     seq=seq + number,

@@ -107,6 +107,12 @@ class Meter:
     def tokens(self) -> int:
         return math.ceil(self._known + _weight("".join(self._waiting)))
 
-    def passes(self, most: float) -> bool:
-        """Whether it is estimated at more than `most`; looked at closely only where that is near."""
-        return self._known + self._length * _HEAVIEST > most and self.tokens > most
+    @property
+    def at_most(self) -> float:
+        """Not below `tokens`, and no work."""
+        return self._known + self._length * _HEAVIEST + 1
+
+
+def passes(most: float, *meters: Meter) -> bool:
+    """Whether together they are above `most`; looked at closely only where that is near."""
+    return sum(meter.at_most for meter in meters) > most and sum(meter.tokens for meter in meters) > most

@@ -1,11 +1,12 @@
 """Before any call of an answer starts: what cannot run is answered, in order, in one batch."""
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments
-from edge_agent.core.events import BudgetExceeded, RejectReason, ToolRejected
+from edge_agent.core.events import BudgetExceeded, RejectReason, ToolRejected, ToolResult
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolCall
 from edge_agent.loop.approvals import ALWAYS_RUN
@@ -14,7 +15,8 @@ from edge_agent.loop.walk import Walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The calls of one answer. offered: the names its boundary offered. cut_off: a token limit cut the answer."""
+    """The calls of one answer. offered: the names its boundary offered. cut_off: a token limit cut the answer.
+    repeated: calls that were made again and again, and the keys of their earlier results, which answer them."""
 
     key: str
     step: int
@@ -22,6 +24,7 @@ class Round:
     calls: tuple[ToolCall, ...]
     offered: tuple[str, ...]
     cut_off: bool
+    repeated: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def keys(self) -> list[str]:
@@ -37,6 +40,9 @@ def turn_down(walk: Walk, round_: Round) -> None:
     for key, call in zip(round_.keys, round_.calls, strict=True):
         if any(walk.has(f"{key}/{what}") for what in ("result", "call", "approval")):
             continue
+        if again := _from_the_log(walk, key, call, round_):
+            batch.append(Draft(key=f"{key}/result", event=again))
+            continue
         reason, message = _objection(walk, call, round_)
         counts = call.name not in ALWAYS_RUN
         if reason is None and counts and cap is not None and used >= cap:
@@ -49,6 +55,14 @@ def turn_down(walk: Walk, round_: Round) -> None:
         batch += _exceeded(walk, used, cap)
     if batch:
         walk.write(*batch)
+
+
+def _from_the_log(walk: Walk, key: str, call: ToolCall, round_: Round) -> ToolResult | None:
+    """What an earlier, equal call came to, where the same call is made round after round."""
+    earlier = walk.journal.event(f"{round_.repeated.get(key)}/result", ToolResult)
+    if earlier is None:
+        return None
+    return replace(earlier, call_id=call.id, step=round_.step, round=round_.number, duration_ms=0)
 
 
 def _exceeded(walk: Walk, used: int, cap: int) -> list[Draft]:
@@ -68,7 +82,7 @@ def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason 
     if call.name not in round_.offered:
         known = ", ".join(round_.offered) or "none in this round"
         return "unknown-tool", f"There is no tool {call.name}. Tools: {known}."
-    tool = walk.ports.tools.find(call.name)
+    tool = walk.tools.find(call.name)
     if tool is None:
         return "unknown-tool", f"{call.name} cannot be reached any more. Go on without it."
     if call.malformed is not None:

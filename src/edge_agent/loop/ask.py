@@ -240,7 +240,7 @@ async def _slept(walk: Walk, seconds: float) -> None:
 
 async def _changed(walk: Walk, key: str, request: ModelRequest) -> ModelRequest | None:
     """What the before_model hook wants to be sent in its place."""
-    hook = walk.ports.agent.hooks.before_model
+    hook = walk.agent.hooks.before_model
     return None if hook is None else await must(walk, key, "before_model", ModelRequest, lambda: hook(request))
 
 
@@ -250,7 +250,7 @@ def _known_tools(
     """What the prompt knows of tools, where that is not what its boundary says; and the descriptions of servers."""
     if question.tools is None and not question.needs_tools:
         return None, ()
-    tools = walk.ports.tools.offered() if question.tools is None else built.tools
+    tools = walk.tools.offered() if question.tools is None else built.tools
     known = offer(tools)
     return (None, ()) if known == question.tools else (known, described(walk, tools, known))
 
@@ -300,7 +300,7 @@ async def _answered(attempt: _Attempt, heard: Heard, latency: int) -> None:
 
 async def _judged(walk: Walk, key: str, question: Question, message: AssistantMessage) -> Reject | None:
     """Decided before the answer is on record and recorded with it, so that a walk never asks the hook again."""
-    hook = walk.ports.agent.hooks.after_model
+    hook = walk.agent.hooks.after_model
     if hook is None or not question.may_reject:
         return None
     return await must(walk, key, "after_model", Reject, lambda: hook(message))

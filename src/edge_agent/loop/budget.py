@@ -241,27 +241,31 @@ def too_low(
 
 
 # -- afterwards
-def counted(limits: Limits, reported: Usage | None, input_tokens: int, output_tokens: int) -> Usage:
+def counted(limits: Limits, reported: Usage | None, estimate: Usage) -> Usage:
     """What an attempt is charged with: the provider's count, or our estimate where there is none.
 
     Under a cap a count that is not plausible is not taken: it would let the run spend what it has not got."""
-    if reported is None:
-        return Usage(input=input_tokens, output=output_tokens)
-    if not is_capped(limits):
-        return reported
+    if reported is None or not is_capped(limits):
+        return reported or estimate
     return replace(
         reported,
-        input=reported.input if reported.input >= IMPLAUSIBLE * input_tokens else input_tokens,
-        output=reported.output if reported.output >= IMPLAUSIBLE * output_tokens else output_tokens,
+        input=_plausible(reported.input, estimate.input),
+        output=_plausible(reported.output, estimate.output),
+        reasoning=_plausible(reported.reasoning, estimate.reasoning),
     )
 
 
-def heard_of(limits: Limits, reported: Usage | None, input_tokens: int, output_tokens: int) -> Usage:
+def _plausible(count: int, estimate: int) -> int:
+    return count if count >= IMPLAUSIBLE * estimate else estimate
+
+
+def heard_of(limits: Limits, reported: Usage | None, estimate: Usage) -> Usage:
     """Of an attempt that was left or broke off: at least what was received, for what was reported came before that."""
-    usage = counted(limits, reported, input_tokens, output_tokens)
-    if not is_capped(limits) and usage.output >= IMPLAUSIBLE * output_tokens:
+    usage = counted(limits, reported, estimate)
+    if not is_capped(limits) and usage.output >= IMPLAUSIBLE * estimate.output:
         return usage
-    return replace(usage, output=max(usage.output, output_tokens))
+    output, reasoning = max(usage.output, estimate.output), max(usage.reasoning, estimate.reasoning)
+    return replace(usage, output=output, reasoning=reasoning)
 
 
 def is_capped(limits: Limits) -> bool:

@@ -92,7 +92,7 @@ async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
     if result is not None:
         return _obeyed(walk, key, result)
     walk.ready()
-    tool = walk.ports.tools.find(call.name)
+    tool = walk.tools.find(call.name)
     intent = walk.seen(f"{key}/call", ToolCalled)
     if walk.step_cancelled(key):
         return _cut_short(walk, key, call, round_)
@@ -260,7 +260,7 @@ def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
 
 async def _tell(walk: Walk, key: str, intent: ToolCalled) -> None:
     """after_tool comes after the record: one that hangs or dies costs no outcome."""
-    if after_tool := walk.ports.agent.hooks.after_tool:
+    if after_tool := walk.agent.hooks.after_tool:
         call = ToolCall(id=intent.call_id, name=intent.name, arguments=copy.deepcopy(intent.arguments))
         result = walk.kept(f"{key}/result", ToolResult)
         await may(walk, key, "after_tool", lambda: after_tool(call, result))

@@ -34,9 +34,10 @@ class Charge:
     price: Price
 
     def usage(self, heard: Heard) -> Usage:
-        limits, said = self.walk.created.limits, heard.meter.tokens
+        limits, said, thought = self.walk.created.limits, heard.meter.tokens, heard.thought_meter.tokens
+        estimate = Usage(input=self.input_tokens, output=said + thought, reasoning=thought)
         whole = heard.finish_reason is not None and not heard.left
-        return (budget.counted if whole else budget.heard_of)(limits, heard.usage, self.input_tokens, said)
+        return (budget.counted if whole else budget.heard_of)(limits, heard.usage, estimate)
 
     def amount(self, usage: Usage) -> Amount:
         return spent_by(usage, self.price)

@@ -26,6 +26,7 @@ from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.hooking import Aborted, HookFailed
 from edge_agent.loop.structured import NoOutput
+from edge_agent.loop.turns import HandedInCircles, OffPalette
 
 
 def completed(journal: Journal, ending: Ending) -> RunCompleted:
@@ -100,6 +101,8 @@ _REASONS: tuple[tuple[type[EdgeAgentError], str, str, str], ...] = (
     (HookFailed, "hook", "hook", RESUME),
     (Aborted, "hook", "hook", RESUME),
     (NoOutput, "output", "output", FORK),
+    (HandedInCircles, "handoff", "handoff-cycle", FORK),
+    (OffPalette, "tool", "off-palette", FORK),
     (OutcomeForbidden, "tool", "unknown-outcome", FIND_OUT),
 )
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from edge_agent.core import keys
@@ -24,6 +24,7 @@ from edge_agent.loop.hooking import may
 from edge_agent.loop.offer import described, offer
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
+from edge_agent.loop.turns import Turns, keep_to_palette
 from edge_agent.loop.walk import Walk
 
 Stop = Literal["max_steps", "budget", "cancelled"]
@@ -43,12 +44,12 @@ class Ending:
 class Assignment:
     """What the rounds of a scope are to do.
 
-    most_rounds: None for no cap. last_round: at a cap one more round without tools is made, from the reserve.
-    kept: what stays reserved for the run's final answer meanwhile.
+    system: of the agent whose turn it is. most_rounds: None for no cap. last_round: at a cap one more round without
+    tools is made, from the reserve. kept: what stays reserved for the run's final answer meanwhile.
     """
 
     scope: str
-    system: str
+    system: Callable[[], str]
     opening: tuple[Message, ...]
     most_rounds: int | None
     last_round: bool
@@ -57,12 +58,15 @@ class Assignment:
 
 @dataclass(slots=True)
 class Talk:
-    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more."""
+    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more.
+    `text_next`: the model went round in circles, so the next round offers no tools."""
 
     messages: list[Message]
     rejections: int = 0
     after_tools: bool = False
     refused: bool = False
+    text_next: bool = False
+    turns: Turns = field(default_factory=Turns)
 
     def reject(self, reminder: str | None) -> None:
         """The answer leaves the history; what the hook reminds of comes in its place."""
@@ -79,7 +83,7 @@ async def direct(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
     work = Assignment(
         scope=SCOPE,
-        system=prompts.system(walk.ports.agent.instructions),
+        system=lambda: prompts.system(walk.agent.instructions),
         opening=(*history(walk), UserMessage(text=walk.created.input)),
         most_rounds=walk.created.limits.max_steps,
         last_round=True,
@@ -91,7 +95,7 @@ async def direct(walk: Walk) -> Ending:
     if worked.finish_reason is None:
         return Ending(reason, worked.text)
     before = Talk(talk.messages[:-1])
-    asked = Asked(lambda: _request(walk, work, before, (), final=False), walk.created.models)
+    asked = Asked(lambda: _request(walk, work, before, (), final=False), walk.models)
     form = await in_form(walk, "output", worked.text, asked)
     return Ending(reason, form.text, form.value)
 
@@ -131,11 +135,19 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
             if not message.calls:
                 continue
         if message.calls:
-            talk.messages += await call_tools(walk, _round(key, number, boundary, answer.answered))
-            talk.after_tools = True
+            await _take_turn(walk, talk, _round(key, number, boundary, answer.answered))
         if boundary.stop or not message.calls:
             return Worked(stop=boundary.stop, text=message.text, finish_reason=answer.answered.finish_reason)
     raise AssertionError("unreachable")
+
+
+async def _take_turn(walk: Walk, talk: Talk, round_: Round) -> None:
+    """The calls of an answer, and whose turn it is after them."""
+    repeated = talk.turns.repeated(round_)
+    keep_to_palette(walk, round_)
+    talk.messages += await call_tools(walk, replace(round_, repeated=repeated))
+    talk.after_tools, talk.text_next = True, bool(repeated)
+    talk.turns.hand_over(walk, round_)
 
 
 def history(walk: Walk) -> list[Message]:
@@ -163,12 +175,12 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     if found := walk.seen(key, Boundary):
         return found
     walk.ready()
-    if key == FIRST and (on_run_start := walk.ports.agent.hooks.on_run_start):
+    if key == FIRST and (on_run_start := walk.agent.hooks.on_run_start):
         await may(walk, key, "on_run_start", lambda: on_run_start(walk.created.input))
         walk.ready()
     unreachable = await walk.take_in_tools(key, again=True)
     walk.ready()
-    tools = () if _text_is_forced(walk, talk) else walk.ports.tools.offered()
+    tools = () if _text_is_forced(walk, talk) else walk.tools.offered()
     messages, delivered = take_in_messages(walk, key, "round")
     ahead = Talk([*talk.messages, *(UserMessage(text=message.text) for message in messages)], refused=talk.refused)
     stop, notes = _caps(walk, work, number, ahead, tools)
@@ -187,8 +199,8 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
 
 
 def _text_is_forced(walk: Walk, talk: Talk) -> bool:
-    forced = walk.ports.agent.force_text_after_tool or walk.ports.model(walk.created.models[0]).force_text_after_tool
-    return forced and talk.after_tools
+    forced = walk.agent.force_text_after_tool or walk.ports.model(walk.models[0]).force_text_after_tool
+    return talk.text_next or (forced and talk.after_tools)
 
 
 def _faults(walk: Walk, key: str, sentences: Sequence[str]) -> list[Draft]:
@@ -236,13 +248,13 @@ def _fits(
     if not budget.is_capped(walk.created.limits):
         return None
     tokens = budget.estimated_input(_request(walk, work, talk, tools, final=not tools))
-    return budget.overrun_of(walk, walk.created.models[0], tokens, cap, kept)
+    return budget.overrun_of(walk, walk.models[0], tokens, cap, kept)
 
 
 # -- the request
 def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: Talk) -> Question:
     def build() -> ModelRequest:
-        offered = {tool.name: tool for tool in walk.ports.tools.offered()}
+        offered = {tool.name: tool for tool in walk.tools.offered()}
         tools = tuple(offered[name] for name in boundary.tools.names if name in offered)
         return _request(walk, work, talk, tools, final=boundary.final)
 
@@ -253,7 +265,7 @@ def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: 
         build=build,
         cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
         kept=lambda: Amount() if boundary.final else work.kept(talk),
-        models=walk.created.models,
+        models=walk.models,
         tools=boundary.tools,
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
@@ -264,9 +276,9 @@ def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: 
 def _request(walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:
     last = [UserMessage(text=prompts.LAST_ROUND)] if final else []
     return ModelRequest(
-        system=work.system,
+        system=work.system(),
         messages=(*talk.messages, *last),
         tools=tools,
         tool_choice="auto" if tools else "none",
-        metadata={"run": walk.run_id, "agent": walk.ports.agent.name},
+        metadata={"run": walk.run_id, "agent": walk.agent.name},
     )

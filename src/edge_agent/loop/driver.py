@@ -135,7 +135,8 @@ class Driver:
                 pass
         finally:
             self.current = None
-            await ports.tools.close()
+            for tools in (ports.tools, *(others for _, others in ports.others.values())):
+                await tools.close()
 
     async def _walk(self, ports: Ports, slice_: Slice) -> bool:
         """One walk from the top; True: another one at once."""

@@ -63,7 +63,7 @@ async def at_the_end(journal: Journal, effects: Effects, key: str, call: Callabl
 
 async def wants_abort(walk: Walk, key: str, kind: ErrorKind, tool: str | None, error: Exception) -> bool:
     """Whether the on_error hook says that this error ends the run."""
-    hook = walk.ports.agent.hooks.on_error
+    hook = walk.agent.hooks.on_error
     return hook is not None and await may(walk, key, "on_error", lambda: hook(kind, tool, error)) is False
 
 

@@ -31,7 +31,7 @@ from edge_agent.core.model import (
     UsageSeen,
 )
 from edge_agent.core.streamed import Streamed
-from edge_agent.core.tokens import Meter
+from edge_agent.core.tokens import Meter, passes
 from edge_agent.core.usage import Usage
 from edge_agent.loop.plan_stream import PlanStream
 from edge_agent.loop.walk import Walk
@@ -65,6 +65,7 @@ class Heard:
     usage: Usage | None = None
     finish_reason: FinishReason | None = None
     meter: Meter = field(default_factory=Meter)
+    thought_meter: Meter = field(default_factory=Meter)
     left: bool = False
     late: bool = False
 
@@ -112,7 +113,7 @@ class Listener:
 
     def _enough(self) -> bool:
         self.heard.late = self.until is not None and self.walk.ports.clock.now() >= self.until
-        return self.heard.late or self.heard.meter.passes(self.most)
+        return self.heard.late or passes(self.most, self.heard.meter, self.heard.thought_meter)
 
     def _take(self, event: ModelEvent) -> None:
         heard = self.heard
@@ -121,7 +122,7 @@ class Listener:
                 heard.meter.add(text)
                 self._say(self.texts.feed(text))
             case ReasoningDelta(text=text):
-                heard.meter.add(text)
+                heard.thought_meter.add(text)
                 self._think(self.thoughts.feed(text))
             case CalledTool(name=name, arguments=arguments):
                 heard.meter.add(f"{name} {arguments}\n")
@@ -171,7 +172,7 @@ class Listener:
     def _call(self, key: str, called: CalledTool) -> ToolCall:
         """The call under our own id, its arguments parsed and sanitized before anything is recorded."""
         arguments, malformed = parse_arguments(called.arguments)
-        if sanitize := self.walk.ports.agent.hooks.sanitize_input:
+        if sanitize := self.walk.agent.hooks.sanitize_input:
             arguments, malformed = _sanitized(sanitize, called.name, arguments, malformed)
         call_id = keys.call_id(self.walk.run_id, key)
         return ToolCall(id=call_id, name=called.name, arguments=arguments, malformed=malformed)

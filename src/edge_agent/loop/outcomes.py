@@ -38,7 +38,7 @@ def outcome(walk: Walk, intent: ToolCalled, output: ToolOutput, duration_ms: int
     """Never raises for what a tool gave back: the call has happened, so it gets its result."""
     structured = _structured(output)
     text, clean = sanitized(walk, intent.name, _text(output, structured))
-    unseen = walk.ports.agent.hooks.sanitize_output is None
+    unseen = walk.agent.hooks.sanitize_output is None
     result = ToolResult(
         call_id=intent.call_id,
         name=intent.name,
@@ -88,7 +88,7 @@ def _text(output: ToolOutput, structured: JsonObject | None) -> str:
 
 def sanitized(walk: Walk, tool: str, text: str) -> tuple[str, bool]:
     """The text after the output sanitizer; a placeholder and False where that failed."""
-    sanitize = walk.ports.agent.hooks.sanitize_output
+    sanitize = walk.agent.hooks.sanitize_output
     if sanitize is None:
         return text, True
     with contextlib.suppress(Exception):  # what it says might hold what it was to hide

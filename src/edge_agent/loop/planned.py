@@ -48,6 +48,7 @@ async def planned(walk: Walk) -> Ending:
             work.stop = "budget"
             break
         await _look_ahead(walk, work, boundary)
+    walk.hand_over(None)
     return await synthesize(walk, work)
 
 
@@ -67,6 +68,7 @@ async def _look_ahead(walk: Walk, work: Work, boundary: Boundary) -> None:
 # -- a step
 async def _execute(walk: Walk, work: Work) -> None:
     """The next step of the plan, by rounds of its own; with its end on record it is not entered again."""
+    walk.hand_over(None)  # each step begins with the run's own agent
     step, number = work.todo.pop(0), len(work.done) + 1
     key = step_key(number)
     end = walk.seen(f"{key}/end", StepCompleted)
@@ -87,7 +89,7 @@ async def _work_off(walk: Walk, work: Work, step: PlanStep, number: int) -> Step
     worked = await _rounds(walk, work, step, number)
     end = _end_of(walk, key, number, worked)
     walk.write(Draft(key=f"{key}/end", event=end))
-    if hook := walk.ports.agent.hooks.on_step_complete:
+    if hook := walk.agent.hooks.on_step_complete:
         await may(walk, f"{key}/end", "on_step_complete", lambda: hook(end))
     return walk.kept(f"{key}/end", StepCompleted)
 
@@ -102,7 +104,7 @@ async def _begin_step(walk: Walk, work: Work, step: PlanStep, number: int) -> bo
     key = step_key(number)
     walk.ready()
     started = StepStarted(step=number, index=work.index, id=step.id, description=step.description)
-    hook = walk.ports.agent.hooks.on_step_start
+    hook = walk.agent.hooks.on_step_start
     drafts = [Draft(key=key, event=started)]
     refused = hook is not None and await may(walk, key, "on_step_start", lambda: hook(started)) is False
     walk.ready()
@@ -119,7 +121,7 @@ def _assignment(walk: Walk, work: Work, step: PlanStep, number: int) -> Assignme
     brief = prompts.this_step(number, step.description, step.expected_outcome, step.suggested_tools)
     return Assignment(
         scope=step_key(number),
-        system=prompts.of_stage(prompts.EXECUTOR, walk.ports.agent.instructions),
+        system=lambda: prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions),
         opening=briefing(walk, work, brief),
         most_rounds=walk.created.limits.max_steps_per_task,
         last_round=False,
@@ -189,7 +191,7 @@ def _cause(walk: Walk, work: Work, wants: ReplanCause, fresh: Sequence[Delivered
 
 async def _wants_replan(walk: Walk, end: StepCompleted) -> ReplanCause:
     """By `replan_after`; a function that fails counts as `failure`."""
-    after = walk.ports.agent.replan_after
+    after = walk.agent.replan_after
     if after == "always":
         return "llm-decision"
     if callable(after):

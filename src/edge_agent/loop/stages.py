@@ -171,13 +171,13 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
 
     def build() -> ModelRequest:
         role = prompts.PLANNER if stage == "plan" else prompts.REPLANNER
-        system = prompts.of_stage(role, walk.ports.agent.instructions)
+        system = prompts.of_stage(role, walk.agent.instructions)
         return ModelRequest(
-            system=f"{system}\n\n{prompts.catalogue(walk.ports.tools.offered())}",
+            system=f"{system}\n\n{prompts.catalogue(walk.tools.offered())}",
             messages=(*briefing(walk, work), *more),
             tool_choice="none",
             output_schema=_schema(walk, stage),
-            metadata={"run": walk.run_id, "agent": walk.ports.agent.name, "stage": stage},
+            metadata={"run": walk.run_id, "agent": walk.agent.name, "stage": stage},
         )
 
     return Question(
@@ -197,4 +197,4 @@ def _schema(walk: Walk, stage: Stage) -> JsonObject:
 
 
 def _tool_names(walk: Walk) -> tuple[str, ...]:
-    return tuple(tool.name for tool in walk.ports.tools.offered())
+    return tuple(tool.name for tool in walk.tools.offered())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from edge_agent.core import keys
-from edge_agent.core.errors import Drift
+from edge_agent.core.errors import ConfigError, Drift
 from edge_agent.core.events import ModelRefused, ModelRequested, OfferedTools, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
@@ -73,6 +73,7 @@ def _no_faults(_schema: JsonObject, _value: Any) -> Sequence[str]:
 class Ports:
     """What a walk works with. `model` raises ConfigError for a name that cannot be resolved.
 
+    others: the agents that can be handed over to, with their tools, by name.
     secrets: what tools may ask for, by name. declared: every value that no event may hold; the journal masks records,
     and the stream of a model's text is held back where one may be beginning. faults: what is wrong with a value by a
     JSON Schema, a sentence each.
@@ -83,6 +84,7 @@ class Ports:
     clock: Clock
     sink: Sink
     agent: AgentSpec
+    others: Mapping[str, tuple[AgentSpec, Tools]] = field(default_factory=dict[str, tuple[AgentSpec, Tools]])
     model: Callable[[str], Model]
     tools: Tools
     effects: Effects = field(default_factory=Effects)
@@ -114,9 +116,28 @@ class Walk:
     def __init__(self, run_id: str, journal: Journal, ports: Ports, slice_: Slice) -> None:
         self.run_id, self.journal, self.ports, self.slice = run_id, journal, ports, slice_
         self.created: RunCreated = journal.created
+        self.agent, self.tools = ports.agent, ports.tools
         self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
         self._slots = asyncio.Semaphore(PARALLEL_CALLS)
         self._tools_taken_in = False
+
+    def hand_over(self, name: str | None) -> None:
+        """The next rounds are this agent's; None: the run's own again. Raises ConfigError for one the code has lost."""
+        if name is None or name == self.ports.agent.name:
+            agent, tools = self.ports.agent, self.ports.tools
+        elif name in self.ports.others:
+            agent, tools = self.ports.others[name]
+        else:
+            fault = f"the agent {name}, which this run was handed to, is no longer in the code"
+            raise ConfigError("agents", fault, f'Agent(name="{name}")')
+        if tools is not self.tools:
+            self._tools_taken_in = False
+        self.agent, self.tools = agent, tools
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Of the agent whose turn it is."""
+        return self.created.models if self.agent is self.ports.agent else self.agent.models or self.created.models
 
     # -- reading what is on record
     def seen(self, key: str, *kinds: type[E]) -> E | None:
@@ -208,7 +229,7 @@ class Walk:
             return ()
         self._tools_taken_in = True
         try:
-            return await self.effect(key, self.ports.tools.refresh())
+            return await self.effect(key, self.tools.refresh())
         except Cut:
             self.ready()  # of the run; a step that was cancelled goes on to record it
             return ()

@@ -107,11 +107,11 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
 # -- the answer at the end, and what is kept for it
 def final_request(walk: Walk, work: Work) -> ModelRequest:
     return ModelRequest(
-        system=prompts.of_stage(prompts.SYNTHESIZER, walk.ports.agent.instructions),
+        system=prompts.of_stage(prompts.SYNTHESIZER, walk.agent.instructions),
         messages=briefing(walk, work),
         tool_choice="none",
         output_schema=walk.created.output_schema,
-        metadata={"run": walk.run_id, "agent": walk.ports.agent.name, "stage": "final"},
+        metadata={"run": walk.run_id, "agent": walk.agent.name, "stage": "final"},
     )
 
 
