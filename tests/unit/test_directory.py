@@ -12,10 +12,11 @@ from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import QuestionAsked, RunCreated
 from edge_agent.core.hooks import AgentSpec
+from edge_agent.core.journal import is_terminal
 from edge_agent.core.limits import Limits
 from edge_agent.core.listing import DIRECTORY, Listing, ModelUse, listing_of, shard_of
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.ports import Send
+from edge_agent.core.ports import Record, Send
 from edge_agent.core.usage import Usage
 from edge_agent.loop.fork import kept, numbered, up_to
 from edge_agent.loop.walk import Ports
@@ -183,6 +184,7 @@ def world(
     kills: Sequence[Kill] = (),
     tools: Sequence[Any] = (charge,),
     down_seconds: float = 0,
+    slow: bool = False,
     hangs: bool = False,
 ) -> World:
     directory = MemoryDirectory(VirtualClock())
@@ -192,6 +194,8 @@ def world(
             raise ConnectionError("down")
         if hangs:
             await asyncio.Event().wait()
+        if slow:
+            await asyncio.sleep(3)
         await directory.receive(send)
 
     post = SimulatedPost({DIRECTORY: receive}, troubles)
@@ -268,6 +272,17 @@ def test_a_directory_that_is_down_for_an_hour_is_asked_once_a_minute_and_no_run_
     in_virtual_time(scene())
 
 
+def test_what_two_pump_at_once_is_sent_once() -> None:
+    async def scene() -> None:
+        here = world(slow=True)
+        await here.create()
+        outbox = here.run.instance.driver.outbox
+        await asyncio.gather(outbox.pump(), outbox.pump(), outbox.pump())
+        assert here.told == ["queued"]
+
+    in_virtual_time(scene())
+
+
 def test_a_directory_that_hangs_keeps_no_run_from_working() -> None:
     async def scene() -> None:
         here = world(hangs=True, tools=(transfer,), kills=[Kill(6, "after")])
@@ -323,8 +338,10 @@ def test_a_run_that_is_deleted_at_any_moment_leaves_a_tombstone_and_nothing_else
         here = world(troubles=["lost", "late", "doubled", "unanswered"] if troubled else [])
         await here.create("a secret")
         deleted = asyncio.Event()
+        ends: list[str] = []
 
         def watch(items: Sequence[Any]) -> None:
+            ends.extend(item.type for item in items if isinstance(item, Record) and is_terminal(item))
             if len(here.run.instance.journal.records) >= after and not deleted.is_set():
                 deleted.set()
                 asyncio.get_running_loop().call_soon(here.run.instance.inbox.delete)
@@ -336,6 +353,7 @@ def test_a_run_that_is_deleted_at_any_moment_leaves_a_tombstone_and_nothing_else
         log = here.run.log
         assert log.erased()
         assert log.load() == []
+        assert len(ends) == 1, "its followers are told that it is over"
         assert await here.listed() == []
         here.run.instance.inbox.delete()
         here.run.kill()
