@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The console client runs on CPython only and brings packages the Worker does not have.
-LEFT_OUT = {Path("edge_agent/cli")}
+# For CPython only: the console client, which brings packages the Worker does not have, and what tests are made with.
+LEFT_OUT = {Path("edge_agent/cli"), Path("edge_agent/testing")}
 KEPT_SUFFIXES = {".py", ".md", ".json", ".txt"}
 
 
