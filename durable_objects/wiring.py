@@ -74,5 +74,10 @@ def post_of(env: Any) -> ObjectPost:
     return ObjectPost(ObjectDirectory(env.DIRECTORY))
 
 
+def runs_of(env: Any) -> ObjectRuns:
+    """The other runs: a fork asks the one it comes from."""
+    return ObjectRuns(env.RUN)
+
+
 def deployment_of(env: Any) -> Deployment:
     return Deployment(agents, Settings.from_env(variables(env)), _model, _source)

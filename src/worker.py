@@ -16,7 +16,7 @@ from durable_objects.wiring import Served, served
 from edge_agent.core.errors import Refusal
 from edge_agent.http.door import let_in, page_headers, told
 from edge_agent.http.problems import Answer, answer_for
-from edge_agent.http.routing import StreamRoute, stream_route
+from edge_agent.http.routing import StreamRoute, most_body, stream_route
 
 # The runtime looks for the classes of the objects in this module.
 __all__ = ["Default", "Directory", "KeyStore", "Run"]
@@ -71,7 +71,8 @@ class Incoming:
         return self._chunks(self.js_request.body) if self.js_request.body else None
 
     async def _chunks(self, stream: Any) -> AsyncIterator[Any]:
-        reader, left = stream.getReader(), self._deployment.deps.settings.max_body
+        most = most_body(urlsplit(self.url).path, self._deployment.deps.settings.max_body)
+        reader, left = stream.getReader(), most
         while left >= 0 and not (read := await reader.read()).done:
             left -= read.value.byteLength
             yield read.value

@@ -82,7 +82,7 @@ class Deployment:
         return created
 
     def forked(self, created: RunCreated, changes: ForkChanges) -> RunCreated:
-        """The configuration of a run that begins with the records of the one configured so; its keys are that version's.
+        """The configuration of a run that begins with records of the one configured so; its keys are of that version.
 
         Raises Refusal (422) like `configure`, also for an agent that is gone."""
         agent, stages = self._asked(created.agent_name), changes.models or StageModels()

@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 from pydantic import TypeAdapter
 
+from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.limits import Limits
@@ -16,6 +17,7 @@ from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
 from edge_agent.http.ports import Deps, RunMethod
 from edge_agent.testing import MemoryDirectory
+from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
@@ -35,9 +37,17 @@ class MemoryRuns:
         self.asked.append((run_id, method, payload))
         if method == "create":
             return self._create(run_id, payload)
+        if method == "fork":
+            return self._fork(run_id, payload)
         if run_id not in self.known:
             raise Refusal(404, "unknown_run", "There is no run with this id.")
         return {"turns": self.turns} if method == "turns" else state_of(run_id)
+
+    def _fork(self, run_id: str, payload: JsonObject) -> JsonObject:
+        if payload["source"] not in self.known:
+            raise Refusal(404, "unknown_run", "There is no run with this id.")
+        came = {"run_id": payload["source"], "at": payload["at"] + 1, "inherited": payload["at"]}
+        return {**self._create(run_id, payload), "forked_from": came}
 
     def _create(self, run_id: str, payload: JsonObject) -> JsonObject:
         if earlier := self.known.get(run_id):
@@ -90,6 +100,10 @@ class OneAgent:
         return RunCreated(
             version=1, input=request.input, agent_name="assistant", models=("a/b",), limits=limits, history=turns
         )
+
+    async def replay(self, log: Exported) -> Difference | None:
+        differs = log.records[-1].type != "run.created"
+        return Difference(kind="key", key="s1/r1", seq=2, message="other", asked="s1/r9") if differs else None
 
     def agents(self) -> Sequence[AgentInfo]:
         return [AgentInfo(name="assistant", default=True, models=("a/b",), tools=("clock",), limits=Limits())]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,13 +21,15 @@ from edge_agent.core.state import RunState, fold
 from edge_agent.http.problems import refusal_of
 from edge_agent.loop import decisions
 from edge_agent.loop.continued import turns
+from edge_agent.loop.conversation import conversation
 from edge_agent.loop.driver import Driver
+from edge_agent.loop.fork import up_to
 from edge_agent.loop.inbox import Inbox, known
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
 from edge_agent.wire.frames import Framer
-from edge_agent.wire.http import DecideCall
+from edge_agent.wire.http import DecideCall, ForkChanges
 
 _CREATED: TypeAdapter[RunCreated] = TypeAdapter(RunCreated)
 _APPROVAL: TypeAdapter[Approval] = TypeAdapter(Approval)
@@ -43,6 +45,10 @@ class Wiring(Protocol):
 
     def mask(self, event: RecordedEvent) -> RecordedEvent:
         """The event without the values of declared secrets."""
+        ...
+
+    def forked(self, created: RunCreated, changes: ForkChanges) -> RunCreated:
+        """The configuration of a fork of the run that was created so. Raises Refusal 422."""
         ...
 
     def approval_modes(self, agent: str) -> Sequence[ApprovalMode]:
@@ -104,7 +110,19 @@ class LiveRun:
 
     def state(self) -> JsonObject:
         restarts = int(self.log.meta("restarts") or 0)
-        return _STATE.dump_python(fold(self.run_id, self.journal.in_order(), restarts), mode="json", exclude_none=True)
+        return _json_of(fold(self.run_id, self.journal.in_order(), restarts))
+
+    async def asked_state(self, payload: JsonObject) -> JsonObject:
+        """The state now, or as of a record, with the conversation where it is asked for. Raises Refusal."""
+        at, records = payload.get("at"), self.known().journal.in_order()
+        if at is None and not payload.get("messages"):
+            return self.state()
+        shown = records if at is None else up_to(records, int(at))
+        restarts = int(self.log.meta("restarts") or 0) if at is None else 0
+        state = fold(self.run_id, shown, restarts)
+        if payload.get("messages"):
+            state = replace(state, messages=await conversation(self.run_id, shown))
+        return _json_of(state)
 
     async def prepared(self, method: str, payload: JsonObject) -> JsonObject:
         """What has to be waited for before a command: other arguments for a call are checked by its tool."""
@@ -169,3 +187,7 @@ def _misconfiguration_told() -> Generator[None]:
         yield
     except ConfigError as error:
         raise Refusal(503, "configuration", f"This deployment is misconfigured. {error}") from error
+
+
+def _json_of(state: RunState) -> JsonObject:
+    return _STATE.dump_python(state, mode="json", exclude_none=True)

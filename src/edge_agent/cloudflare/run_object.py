@@ -14,14 +14,16 @@ from edge_agent.cloudflare.followers import cursor, follow, missed, refused
 from edge_agent.cloudflare.live_run import LiveRun, WiringOf
 from edge_agent.cloudflare.sockets import NORMAL, Sockets, close, frames, send
 from edge_agent.cloudflare.sql import raw_storage
+from edge_agent.cloudflare.timers import end_cancelled_timers
 from edge_agent.core.errors import Refusal
 from edge_agent.core.hub import Item
 from edge_agent.core.journal import is_terminal
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post, Record
+from edge_agent.forking import LENT, Objects, Taker, lend
 
 PROTOCOL = "edge-agent.v1"
-LISTED_AT_ONCE = ("create", "resume", "delete")  # who has done it finds it in the list
+LISTED_AT_ONCE = ("create", "fork", "resume", "delete")  # who has done it finds it in the list
 UNREADABLE_MS = 10_000  # until a log that could not be read is tried again
 SOCKET_COMMANDS = ("cancel", "cancel_step", "message", "answer", "decision")
 HOW = (
@@ -36,24 +38,27 @@ def _nobody(_: Any) -> Post | None:
 
 
 class RunObject(DurableObject):
-    """Subclass it with `wiring` and `post`, static functions of the environment. Without a `post` the run tells nobody
-    of itself.
+    """Subclass it with `wiring`, `post` and `runs`, static functions of the environment. Without a `post` the run tells
+    nobody of itself, without `runs` it cannot become a fork.
 
     Its only RPC method is `command`; answers hold problems as data, since an exception would cross as a traceback.
     """
 
     wiring: WiringOf
     post: Callable[[Any], Post | None] = staticmethod(_nobody)
+    runs: Callable[[Any], Objects]
 
     def __init__(self, ctx: Any, env: Any) -> None:
         """Touches no storage and must not raise: a broken instance would be kept."""
         super().__init__(ctx, env)
         self._sockets = Sockets(ctx)
         self._kept: LiveRun | None = None
+        self._forking: Taker | None = None
 
     def _live(self) -> LiveRun:
         """Opened by the first who needs it."""
         if self._kept is None:
+            end_cancelled_timers()
             self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env), type(self).post(self.env))
             self._kept.hub.follow(self._broadcast)
         return self._kept
@@ -68,14 +73,31 @@ class RunObject(DurableObject):
         """{"method", "payload"} -> {"ok": state} | {"refusal": {"status", "code", "message", …}}"""
         request = json.loads(text)
         try:
-            live = self._live()
-            more = live.obey(request["method"], await live.prepared(request["method"], request["payload"]))
-            state = live.known().state() if request["method"] != "delete" else self._deleted()
-            if request["method"] in LISTED_AT_ONCE:
-                await live.tell_at_once()
-            return json.dumps({"ok": {**state, **more}})
+            return json.dumps({"ok": await self._answer(request["method"], request["payload"])})
         except Refusal as no:
             return json.dumps({"refusal": {"status": no.status, "code": no.code, "message": no.message, **no.more}})
+
+    async def _answer(self, method: str, payload: JsonObject) -> JsonObject:
+        live = self._live()
+        if method in LENT:
+            return lend(live.journal, live.log, method, payload)
+        if method == "state":
+            return await live.asked_state(payload)
+        if method == "fork":
+            await self._taker().fork(payload)
+        more = live.obey(method, await live.prepared(method, payload))
+        state = live.known().state() if method != "delete" else self._deleted()
+        if method in LISTED_AT_ONCE:
+            await live.tell_at_once()
+        return {**state, **more}
+
+    def _taker(self) -> Taker:
+        """What makes a fork of this object, one for as long as the instance lives."""
+        if self._forking is None:
+            live = self._live()
+            objects = type(self).runs(self.env)
+            self._forking = Taker(objects=objects, inbox=live.inbox, log=live.log, configure=live.wiring.forked)
+        return self._forking
 
     def _deleted(self) -> JsonObject:
         """What is in memory goes as well; a slice under way keeps what it has until it meets its closed run."""
@@ -86,7 +108,10 @@ class RunObject(DurableObject):
     async def alarm(self) -> None:
         """One slice. Must not raise: the platform would give up after six times."""
         try:
-            await self._live().driver.ring()
+            live = self._live()
+            await live.driver.ring()
+            if not live.exists:
+                self._taker().sweep()
         except Exception:  # noqa: BLE001 - the driver has a net of its own; this is for a log that cannot be read
             js.console.error(traceback.format_exc())
             raw_storage(self.ctx).setAlarm(js.Date.now() + UNREADABLE_MS)

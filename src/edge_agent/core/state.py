@@ -24,6 +24,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.keys import round_of
 from edge_agent.core.limits import Limits
+from edge_agent.core.messages import Message
 from edge_agent.core.ports import Record
 from edge_agent.core.progress import QueuedMessage, StepState, progress
 from edge_agent.core.usage import Amount, Usage, total_of, total_usage
@@ -44,7 +45,7 @@ class WaitingFor:
 class RunState:
     """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost; its
     dollars are `cost_usd`.
-    `approvals`: the calls that a person is asked about."""
+    `approvals`: the calls that a person is asked about. `messages`: the conversation, where it is asked for."""
 
     run_id: str
     agent: str
@@ -65,6 +66,7 @@ class RunState:
     waiting_for: WaitingFor | None = None
     restarts: int = 0
     forked_from: ForkedFrom | None = None
+    messages: tuple[Message, ...] | None = None
     approval_mode: ApprovalMode = "autopilot"
     approvals: tuple[Approval, ...] = ()
     plan: Plan | None = None

@@ -14,10 +14,12 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.approval_routes import approval_routes
 from edge_agent.http.directory_routes import directory_routes
+from edge_agent.http.fork_routes import fork_routes
 from edge_agent.http.gate import Gate
 from edge_agent.http.offer_routes import offer_routes
 from edge_agent.http.openapi import described
 from edge_agent.http.ports import Deps
+from edge_agent.http.replay_routes import replay_routes
 from edge_agent.http.routing import nearby
 from edge_agent.http.run_routes import run_routes
 from edge_agent.http.steering_routes import steering_routes
@@ -52,8 +54,9 @@ def create_app(deps: Deps) -> FastAPI:
         return JSONResponse(described(app))
 
     app.state.templates = ["/openapi.json", "/docs"]
-    runs = (run_routes(deps), directory_routes(deps), steering_routes(deps), approval_routes(deps), stream_routes())
-    for router in (*runs, offer_routes(deps)):
+    of_runs = (run_routes, directory_routes, fork_routes, steering_routes, approval_routes)
+    of_all = (replay_routes, offer_routes)
+    for router in (*(made(deps) for made in of_runs), stream_routes(), *(made(deps) for made in of_all)):
         app.include_router(router)
         app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]
     return app

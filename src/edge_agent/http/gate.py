@@ -10,7 +10,7 @@ from edge_agent.http.cors import is_preflight, preflight_answer
 from edge_agent.http.door import let_in, page_headers, told
 from edge_agent.http.ports import Deps
 from edge_agent.http.problems import Answer, unreadable_json
-from edge_agent.http.routing import OPEN_PATHS, is_link
+from edge_agent.http.routing import OPEN_PATHS, is_link, most_body, takes_a_log
 
 _MOST_DIGITS = 15
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -46,8 +46,11 @@ class Gate:
             caller = await let_in(self.deps, scope["scheme"], method, url_path, headers)
             scope.setdefault("state", {})["caller"] = caller
         if method in _WITH_BODY:
-            body = await _whole_body(headers, receive, self.deps.settings.max_body)
-            _check_json(headers, body, form=is_link(path))
+            body = await _whole_body(headers, receive, most_body(path, self.deps.settings.max_body))
+            if takes_a_log(path):
+                _check_log(headers, body)
+            else:
+                _check_json(headers, body, form=is_link(path))
             receive = _replay(body, receive)
         await self.app(scope, receive, send)
 
@@ -117,6 +120,14 @@ def _check_json(headers: Mapping[str, str], body: bytes, *, form: bool) -> None:
         from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise unreadable_json(str(error)) from None
+
+
+def _check_log(headers: Mapping[str, str], body: bytes) -> None:
+    """Only what it says of itself: its lines are parsed once, by who reads them."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind not in ("application/x-ndjson", "application/json"):
+        raise Refusal(415, "unsupported_media_type", "Send the log as it was exported, with the header "
+                      "`Content-Type: application/x-ndjson`.")  # fmt: skip
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Clock
+from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
@@ -19,6 +21,7 @@ RunMethod = Literal[
     "cancel_step",
     "message",
     "resume",
+    "fork",
     "answer",
     "delete",
     "turns",
@@ -37,11 +40,13 @@ class Runs(Protocol):
 
         create  {"created": RunCreated, "fingerprint": str, "idempotent": bool}: with `idempotent` the same fingerprint
                 is answered like the first time; else, and for another fingerprint, 409.
-        state   {}
+        state   {"at"?: int, "messages"?: bool}: as of the end of the batch that holds `at`; with the conversation
         cancel  {"reason": str | null}
         cancel_step  {"reason": str | null}, answers with "cancelled_step" as well
         message {"message_id": str, "text": str}
         resume  {"reason": str | null}
+        fork    {"source": run id, "at": int, "changes": ForkChanges, "fingerprint": str, "idempotent": bool}: like
+                create, for a run that begins with records of the source, of whom 404 and 410 are said then
         approval  {"call_id": str, "arguments_hash"?}, answers with "approval" as well
         decision  {"call_id": str, "once"?: bool, and the fields of DecideCall}, answers with "approval" as well
         approval-mode  {"mode": ApprovalMode, "tighten": bool}
@@ -75,6 +80,10 @@ class Offer(Protocol):
 
         Raises Refusal (422, with `field`) for an unknown agent or model and for limits above the agent's, and
         ConfigError where a variable it needs is wrong."""
+        ...
+
+    async def replay(self, log: Exported) -> Difference | None:
+        """The first difference between what the code asks for and what the log holds. Calls nothing. Raises Refusal."""
         ...
 
     def agents(self) -> Sequence[AgentInfo]: ...

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 StreamKind = Literal["events", "ws", "log", "files"]
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
+MOST_LOG = 33_554_432  # bytes of an exported log
 _LINK = re.compile(r"/v1/approvals/[^/]+")
 _STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
 _OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|steps/current/cancel|messages|answers/.+))?")
@@ -52,6 +53,16 @@ def opened_by_run_token(method: str, path: str) -> str | None:
 def is_link(path: str) -> bool:
     """Whether a path is a signed link, which is its own permission."""
     return _LINK.fullmatch(path) is not None
+
+
+def takes_a_log(path: str) -> bool:
+    """Whether the body is an exported log: larger than others, and JSON lines."""
+    return path == "/v1/replay"
+
+
+def most_body(path: str, most: int) -> int:
+    """How many bytes a body may have, where `most` is the cap of the deployment."""
+    return max(most, MOST_LOG) if takes_a_log(path) else most
 
 
 def nearby(path: str, templates: Iterable[str]) -> list[str]:

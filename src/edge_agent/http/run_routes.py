@@ -1,11 +1,11 @@
 """/v1/runs: start a run, look at it, cancel, resume, answer and delete it."""
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import Refusal
@@ -41,6 +41,11 @@ IdempotencyKey = Annotated[
         description="The same key and body return the same run; another body is a 409. Keys are kept per caller.",
     ),
 ]
+At = Annotated[
+    int | None,
+    Query(ge=1, description="The state after this record, and what was appended together with it, as it was then."),
+]
+Include = Annotated[Literal["messages"] | None, Query()]
 _CREATED = TypeAdapter(RunCreated)
 
 
@@ -58,11 +63,15 @@ def run_routes(deps: Deps) -> APIRouter:
         started = await _start(deps, request.state.caller, body, idempotency_key)
         return JSONResponse(started.model_dump(), 202, {"location": started.links.self})
 
-    @router.get("/{run_id}", response_model=RunState, responses=problems(404, 422))
-    async def read_run(request: Request, run_id: RunId) -> JSONResponse:
-        """The state of the run, folded from its log."""
-        state = await deps.runs.call(run_id, "state", {})
-        return JSONResponse(await with_links(deps, request.state.caller, state))
+    @router.get("/{run_id}", response_model=RunState, responses=problems(404, 409, 416, 422))
+    async def read_run(request: Request, run_id: RunId, at: At = None, include: Include = None) -> JSONResponse:
+        """The state of the run, folded from its log; `seq` says up to which record. `include=messages` adds the
+        conversation as its model sees it: in a planned run that of the last stage."""
+        asked: JsonObject = {} if at is None else {"at": at}
+        if include:
+            asked["messages"] = True
+        state = await deps.runs.call(run_id, "state", asked)
+        return JSONResponse(state if at else await with_links(deps, request.state.caller, state))
 
     @router.post("/{run_id}/cancel", response_model=RunState, responses=problems(400, 404, 409, 413, 415, 422))
     async def cancel_run(run_id: RunId, body: CancelRun | None = None) -> JSONResponse:
@@ -95,26 +104,40 @@ def run_routes(deps: Deps) -> APIRouter:
 
 
 async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) -> RunStartedAnswer:
-    if key is not None and body.run_id is not None:
-        detail = "`run_id` and the header Idempotency-Key both name the run: send one of them."
-        raise Refusal(422, "invalid_request", detail, field="run_id")
-    run_id = body.run_id or (_derived_id(caller.name, key) if key is not None else deps.new_run_id())
+    run_id = id_of(deps, caller, body.run_id, key)
     created = deps.offer.configure(await _admitted(deps, body, run_id, repeats=key is not None))
     payload: JsonObject = {
         "created": _CREATED.dump_python(created, mode="json"),
-        "fingerprint": hashlib.sha256(canonical(body.model_dump(mode="json", exclude_none=True)).encode()).hexdigest(),
+        "fingerprint": fingerprint(body),
         "idempotent": key is not None,
     }
     token = run_token(await deps.run_token_key(), run_id, deps.clock.now())
     state = await deps.runs.call(run_id, "create", payload)
+    return RunStartedAnswer(**started_fields(run_id, state, token))
+
+
+def started_fields(run_id: str, state: JsonObject, token: str) -> JsonObject:
+    """Those of RunStartedAnswer."""
     own = f"/v1/runs/{run_id}"
-    return RunStartedAnswer(
-        run_id=run_id,
-        status=state["status"],
-        agent=state["agent"],
-        links=Links(self=own, events=f"{own}/events", ws=f"{own}/ws"),
-        stream_token=token,
-    )
+    links = Links(self=own, events=f"{own}/events", ws=f"{own}/ws")
+    return {
+        "run_id": run_id, "status": state["status"], "agent": state["agent"], "links": links, "stream_token": token
+    }  # fmt: skip
+
+
+def id_of(deps: Deps, caller: Caller, asked: str | None, key: str | None) -> str:
+    """Of a run that is to be. The same for the same caller and key, so that the run's own object sees a repeat."""
+    if key is not None and asked is not None:
+        detail = "`run_id` and the header Idempotency-Key both name the run: send one of them."
+        raise Refusal(422, "invalid_request", detail, field="run_id")
+    derived = None if key is None else hashlib.sha256(canonical([caller.name, key]).encode()).hexdigest()[:32]
+    return asked or derived or deps.new_run_id()
+
+
+def fingerprint(body: BaseModel, *more: str) -> str:
+    """What a repeat of the request has in common with it."""
+    said = body.model_dump(mode="json", exclude_none=True)
+    return hashlib.sha256(canonical([said, *more] if more else said).encode()).hexdigest()
 
 
 async def _admitted(deps: Deps, body: StartRun, run_id: str, *, repeats: bool) -> StartRun:
@@ -124,12 +147,12 @@ async def _admitted(deps: Deps, body: StartRun, run_id: str, *, repeats: bool) -
         await room_for_a_run(deps)
         return await continued(deps, body)
     except Refusal:
-        if repeats and await _exists(deps, run_id):
+        if repeats and await exists(deps, run_id):
             return body
         raise
 
 
-async def _exists(deps: Deps, run_id: str) -> bool:
+async def exists(deps: Deps, run_id: str) -> bool:
     try:
         await deps.runs.call(run_id, "state", {})
     except Refusal as no:
@@ -139,8 +162,3 @@ async def _exists(deps: Deps, run_id: str) -> bool:
 
 async def _asked(deps: Deps, run_id: str, method: RunMethod, payload: JsonObject) -> JSONResponse:
     return JSONResponse(await deps.runs.call(run_id, method, payload))
-
-
-def _derived_id(caller: str, key: str) -> str:
-    """The same for the same caller and key, so that the run's own object sees a repeat."""
-    return hashlib.sha256(canonical([caller, key]).encode()).hexdigest()[:32]
