@@ -90,7 +90,7 @@ def print_missing(packages: dict[str, list[Path]], total: int) -> None:
     for module in STAND_INS.values():
         if module not in packages:
             guess = ROOM_FOR_REAL[module]
-            print(f"{module:<28}{'not at hand':>12}{f'about {_kib(guess)}':>13}   the real one, which a deploy brings")
+            print(f"{module:<28}{'not at hand':>12} {f'about {_kib(guess)}':>13}   the real one, which a deploy brings")
             print(f"{'then':<28}{'':>12}{_kib(total + guess):>12}   of {_kib(LIMIT)} (the paid plan takes 10 MB)")
 
 

@@ -56,3 +56,23 @@ def test_the_local_model_finishes_a_run_with_a_calculator_call(worker: Server) -
     said = recorded[-1]["text"]
     assert said.strip()
     assert said == answered["message"]["text"] == text_of(events)[answered["key"].removesuffix("/end")]
+
+
+def test_the_local_model_finishes_a_planned_run(worker: Server) -> None:
+    with Api(worker.url) as api:
+        limits = {"max_plan_steps": 2, "max_revisions": 1, "max_steps_per_task": 4, "max_iterations": 4}
+        run_id = api.start("What is 17 * 23, and what is that plus 9?", mode="planned", limits=limits)
+        events = list(api.stream(run_id))
+        recorded = api.records(run_id)
+    whole(recorded)
+    created = find(recorded, "plan.created")
+    assert not created.get("fallback"), created
+    assert 1 <= len(created["plan"]["steps"]) <= 2
+    calls = [record for record in recorded if record["type"] == "tool.called" and record["name"] == "calculator"]
+    assert calls
+    for call in calls:
+        calculator.check(call["arguments"])
+    assert [kind for kind in types(recorded) if kind in TERMINAL] == ["run.completed"] == types(recorded)[-1:]
+    assert recorded[-1]["text"].strip()
+    assert recorded[-1]["text"] == "".join(e["delta"] for e in events if e["type"] == "final.text-delta")
+    print(f"{len(recorded)} records; {len(calls)} calculator calls; {recorded[-1]['text']!r}")

@@ -31,6 +31,7 @@ SYNTHESIZER = (
     "You give the user the answer to their request from what the steps found. Answer directly, keep facts, numbers "
     "and names exactly as found, and say plainly what was blocked or could not be found. Add nothing that is not there."
 )
+ANSWER = "Now answer the request from what was found."
 BLOCKED = "[BLOCKED]"
 LISTED, LISTED_LENGTH = 80, 240  # tools in the planner's catalogue, characters of each description
 FOUND = 1_500  # characters of a call's result in the report of its step
@@ -62,10 +63,11 @@ def said_meanwhile(messages: Sequence[DeliveredMessage]) -> str:
     return "# The user has said meanwhile\n" + "\n".join(f"- {message.text}" for message in messages)
 
 
-def plan_so_far(done: Sequence[str], todo: Sequence[str]) -> str:
-    finished = "\n".join(done) or "nothing yet"
-    ahead = "\n".join(f"- {description}" for description in todo) or "none"
-    return f"# Done so far\n{finished}\n\n# Steps ahead\n{ahead}"
+def plan_so_far(done: Sequence[str], todo: Sequence[str]) -> list[str]:
+    """What was done and what is ahead, where there is something."""
+    finished = ["# Done so far\n" + "\n".join(done)] if done else []
+    ahead = ["# Steps ahead\n" + "\n".join(f"- {description}" for description in todo)] if todo else []
+    return [*finished, *ahead]
 
 
 def step_report(number: int, description: str, summary: str, *, blocked: bool) -> str:

@@ -98,7 +98,7 @@ def reports(walk: Walk, work: Work) -> list[str]:
 def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
     """The earlier conversation, then one turn: the request, what was done, what is ahead, what the user has said."""
     ahead = [step.description for step in work.todo]
-    parts = [prompts.request(walk.created.input), prompts.plan_so_far(reports(walk, work), ahead)]
+    parts = [prompts.request(walk.created.input), *prompts.plan_so_far(reports(walk, work), ahead)]
     if work.said:
         parts.append(prompts.said_meanwhile(work.said))
     return (*history(walk), UserMessage(text="\n\n".join([*parts, *more])))
@@ -108,7 +108,7 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
 def final_request(walk: Walk, work: Work) -> ModelRequest:
     return ModelRequest(
         system=prompts.of_stage(prompts.SYNTHESIZER, walk.agent.instructions),
-        messages=briefing(walk, work),
+        messages=briefing(walk, work, prompts.ANSWER),
         tool_choice="none",
         output_schema=walk.created.output_schema,
         metadata={"run": walk.run_id, "agent": walk.agent.name, "stage": "final"},
