@@ -30,7 +30,7 @@ test-faults: setup ## the long draw of crashes and kills [ARGS="--seed 7"]
 check: setup ## lint, format, types, layers, size of the bundle
 	@$(VENV)/ruff check
 	@$(VENV)/ruff format --check
-	@$(TOOLS) node_modules/.bin/pyright
+	@$(TOOLS) node_modules/.bin/pyright -p .
 	@$(VENV)/python -m pytest -q tests/test_architecture.py
 	@$(VENV)/python -m scripts.bundle_size
 

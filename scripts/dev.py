@@ -12,22 +12,24 @@ import argparse
 import json
 import os
 import re
-import signal
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 from scripts import local_model
 from scripts.console import say
-from scripts.serve import HOST, ServeError, Server, free_port, serve
+from scripts.local_model import cache
+from scripts.serve import HOST, ServeError, Server, end_on_signals, free_port, require_free, serve
 from scripts.stage import ROOT
 
 MODEL = "EDGE_AGENT_MODEL"
 TABLE = ("┌", "│", "├", "└")  # wrangler's list of every module, at each reload
 PASSED_ON = re.compile(r"EDGE_AGENT_\w+|\w+_API_KEY|CF_AIG_TOKEN")
+FOR_THIS_MACHINE = frozenset({cache.CHOICE, cache.FILE})  # the Worker knows no such variables
+# A busy machine may take minutes to the local model's first token, and its server has room for so many tokens.
+WITH_LOCAL_MODEL = {"EDGE_AGENT_STALL_TIMEOUT": "600", "EDGE_AGENT_CONTEXT_WINDOW": "8192"}
 
 
 def main() -> None:
@@ -36,8 +38,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8787)
     parser.add_argument("--state", type=Path, default=ROOT / ".edge-agent" / "state")
     options = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell in the background has it ignored
-        signal.signal(number, _interrupt)
+    end_on_signals()
     try:
         _serve(options.port, options.state)
     except KeyboardInterrupt:
@@ -47,12 +48,14 @@ def main() -> None:
 
 
 def _serve(port: int, state: Path) -> None:
-    variables = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name) and value}
-    model = variables.get(MODEL) or _model_in_dev_vars()
+    require_free(port)  # before a model is loaded
+    variables = passed_on(os.environ)
+    model = variables.get(MODEL) or _in_dev_vars(MODEL)
     with _model_variables(model) as more:
         variables |= more
         served = False
         while True:
+            before = edits()  # before anything is staged: a mend while it starts is not overlooked
             try:
                 with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
                     served = True
@@ -64,7 +67,17 @@ def _serve(port: int, state: Path) -> None:
                 say(str(error))
             # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it.
             say("==> wrangler ended; it starts again at the next edit (Ctrl-C to stop)")
-            _wait_for_edit()
+            while before == edits():
+                time.sleep(0.5)
+
+
+def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment is meant for the Worker."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if PASSED_ON.fullmatch(name) and value and name not in FOR_THIS_MACHINE
+    }
 
 
 def _follow(server: Server) -> None:
@@ -79,21 +92,21 @@ def _follow(server: Server) -> None:
             time.sleep(0.2)
 
 
-def _wait_for_edit() -> None:
-    before = _newest_edit()
-    while _newest_edit() == before:
-        time.sleep(0.5)
+def edits() -> dict[Path, int]:
+    """Return the time of the last edit of each source."""
+    times: dict[Path, int] = {}
+    for folder in ("src", "durable_objects"):
+        for path in (ROOT / folder).rglob("*.py"):
+            with suppress(FileNotFoundError):  # an editor replaces it just now
+                times[path] = path.stat().st_mtime_ns
+    return times
 
 
-def _newest_edit() -> float:
-    return max(path.stat().st_mtime for folder in ("src", "durable_objects") for path in (ROOT / folder).rglob("*.py"))
-
-
-def _model_in_dev_vars() -> str | None:
-    """Return the model that wrangler's own file of local secrets names, if it does."""
+def _in_dev_vars(name: str) -> str | None:
+    """Return the value that wrangler's own file of local secrets gives a variable, if it does."""
     file = ROOT / ".dev.vars"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    found = re.search(rf"^\s*(?:export\s+)?{MODEL}\s*=\s*['\"`]?([^'\"`\n]+)", text, re.MULTILINE)
+    found = re.search(rf"^\s*(?:export\s+)?{name}\s*=\s*['\"`]?([^'\"`\n]+)", text, re.MULTILINE)
     return found[1].strip() if found else None
 
 
@@ -115,10 +128,15 @@ def _model_variables(model: str | None) -> Generator[dict[str, str]]:
         )
     try:
         provider = {"local": {"base_url": f"http://{HOST}:{port}/v1", "profile": "small"}}
-        yield {"EDGE_AGENT_PROVIDERS": json.dumps(provider), MODEL: f"local/{path.stem}"}
+        wanted = {name: value for name, value in WITH_LOCAL_MODEL.items() if not _is_set(name)}
+        yield {"EDGE_AGENT_PROVIDERS": json.dumps(provider), MODEL: f"local/{path.stem}", **wanted}
     finally:
         server.terminate()
         server.wait()
+
+
+def _is_set(name: str) -> bool:
+    return bool(os.environ.get(name) or _in_dev_vars(name))
 
 
 def _announce(url: str, model: str, variables: Mapping[str, str]) -> None:
@@ -128,11 +146,6 @@ def _announce(url: str, model: str, variables: Mapping[str, str]) -> None:
         f"model   {model}\n"
         f'try     curl{token} --json \'{{"input": "What is 17 * 23?"}}\' {url}/v1/runs\n'
     )
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ By hand: `python3 -m scripts.serve --port 8787 --state DIR [--var NAME=VALUE ...
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -27,6 +29,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from scripts.project import lay_out
@@ -36,6 +39,7 @@ NODE_MODULES = ROOT / "node_modules"
 HOST = "127.0.0.1"
 READY_SECONDS = 120.0
 STOP_SECONDS = 10.0
+FREED_SECONDS = 2.0  # what was killed just now may hold its port for a moment
 
 
 class ServeError(Exception):
@@ -129,8 +133,11 @@ def serve(
     """Serve until the block ends. `variables` reach the Worker as secrets do: not by the command line.
 
     `state` keeps the objects' storage (kept between servers), the log and the laid out project; `port` 0 takes
-    a free one; `live`, `overlay`, `settings`: see `scripts.project.lay_out`. Run `make setup` before.
+    a free one, and one that is taken raises `ServeError`; `live`, `overlay`, `settings`: see
+    `scripts.project.lay_out`. Run `make setup` before.
     """
+    if port:
+        require_free(port)
     project = state / "project"
     config = lay_out(project, live=live, variables=variables, overlay=overlay, settings=settings)
     port = port or free_port()
@@ -150,6 +157,44 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def require_free(port: int) -> None:
+    """Raise `ServeError` when the port cannot be had: another server's answers would be taken for ours."""
+    deadline = time.monotonic() + FREED_SECONDS
+    while (fault := _fault_of(port)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if fault == errno.EADDRINUSE:
+        raise ServeError(f"port {port} is taken by another program; choose another one: {_other_port(port)}")
+    if fault:
+        raise ServeError(f"port {port} cannot be had ({os.strerror(fault)}); choose another one: {_other_port(port)}")
+
+
+def _fault_of(port: int) -> int | None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger hold no port
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            return error.errno
+    return None
+
+
+def _other_port(port: int) -> str:
+    return f"PORT={port + 1 if port >= 1024 else 8787} make dev (or --port)"  # noqa: PLR2004 - below: for root alone
+
+
+def end_on_signals() -> None:
+    """Make SIGINT and SIGTERM raise KeyboardInterrupt, once: what ends then is not to be interrupted again."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell in the background has it ignored
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _start(state: Path, config: Path, port: int, ready_path: str) -> Server:
@@ -202,7 +247,7 @@ def _get(url: str, timeout: float) -> tuple[int, str]:
 
 
 def main() -> None:
-    """Serve by hand until interrupted."""
+    """Serve by hand until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(description="Serve the Worker in workerd.")
     parser.add_argument("--port", type=int, default=8787)
     parser.add_argument("--state", type=Path, default=Path(".edge-agent/state"))
@@ -210,18 +255,24 @@ def main() -> None:
     parser.add_argument("--live", action="store_true", help="reload when a source changes")
     parser.add_argument("--ready-path", default="/healthz")
     options = parser.parse_args()
-    variables = dict(pair.split("=", 1) for pair in options.var)
-    with (
-        suppress(KeyboardInterrupt),
-        serve(
-            state=options.state,
-            port=options.port,
-            variables=variables,
-            live=options.live,
-            ready_path=options.ready_path,
-            progress=print,
-        ) as server,
-    ):
+    end_on_signals()
+    try:
+        _serve_by_hand(options)
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+    except ServeError as error:
+        sys.exit(f"the server is not up: {error}")
+
+
+def _serve_by_hand(options: argparse.Namespace) -> None:
+    with serve(
+        state=options.state,
+        port=options.port,
+        variables=dict(pair.split("=", 1) for pair in options.var),
+        live=options.live,
+        ready_path=options.ready_path,
+        progress=print,
+    ) as server:
         print(f"ready: {server.url}", flush=True)
         server.process.wait()
 

@@ -21,7 +21,9 @@ KEPT_SUFFIXES = {".py", ".md", ".json", ".txt"}
 
 
 def main() -> None:
-    """Stage the checkout this script lies in."""
+    """Stage the checkout this script lies in, and say in a line which source is no Python."""
+    for _, source in _sources(ROOT / "src", Path()):
+        _say_if_broken(source)
     stage(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "worker")
 
 
@@ -48,6 +50,16 @@ def _sources(folder: Path, prefix: Path) -> Iterator[tuple[Path, Path]]:
         if any(left_out in place.parents for left_out in LEFT_OUT):
             continue
         yield prefix / place, path
+
+
+def _say_if_broken(source: Path) -> None:
+    """Only say it: this Python may be older than the Worker's, which takes newer syntax."""
+    try:
+        if source.suffix == ".py":
+            compile(source.read_bytes(), source, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        print(f"{source.relative_to(ROOT)}:{line}: {getattr(error, 'msg', error)}", file=sys.stderr)
 
 
 def _copy_if_changed(source: Path, target: Path) -> None:

@@ -3,9 +3,8 @@
 import ast
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from edge_agent import Agent, ToolError, tool
 
@@ -31,6 +30,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 _NAMES = {"pi": math.pi, "e": math.e}
 _EXACT = 10**15  # a whole number below it is shown without an exponent
+_FARTHEST = 14  # hours from UTC
 _MOST = 10**300  # a larger number than this is no answer, and its power would stop the runtime
 
 
@@ -80,16 +80,15 @@ def _bounded(op: ast.operator, left: float, right: float) -> float:
 
 
 @tool(read_only=True)
-async def clock(timezone: str = "UTC") -> str:
-    """Tell the current date, time and weekday.
+async def clock(utc_offset: float = 0.0) -> str:
+    """Tell the current date, time and weekday, in UTC or with an offset from it.
 
     Args:
-        timezone: An IANA name such as `Europe/Berlin`.
+        utc_offset: Hours ahead of UTC, from -14 to 14 and in halves: 2 for Berlin in summer, -3.5 for St. John's.
     """
-    try:
-        zone = UTC if timezone.upper() == "UTC" else ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ToolError(f"no time zone {timezone!r} is known here; use UTC") from error
+    if abs(utc_offset) > _FARTHEST or not (2 * utc_offset).is_integer():
+        raise ToolError(f"{utc_offset} is no offset from UTC: hours from -14 to 14, in halves")
+    zone = timezone(timedelta(hours=utc_offset)) if utc_offset else UTC
     return datetime.now(zone).strftime("%A, %Y-%m-%d %H:%M:%S %Z")
 
 
