@@ -9,6 +9,7 @@ with warnings.catch_warnings(action="ignore"):  # it reads its ranks in a way th
 
 class _Encoding(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
+    def decode(self, tokens: list[int]) -> str: ...
 
 
 _ENCODING = cast(_Encoding, bpe_openai.get_encoding("o200k_base"))
@@ -16,3 +17,11 @@ _ENCODING = cast(_Encoding, bpe_openai.get_encoding("o200k_base"))
 
 def count(text: str) -> int:
     return len(_ENCODING.encode_ordinary(text.encode("utf-8", "replace").decode()))
+
+
+def beginning(text: str, most: int) -> str | None:
+    """The text, or as much of it as so many tokens say; None where not even one fits."""
+    tokens = _ENCODING.encode_ordinary(text)
+    if len(tokens) <= most:
+        return text
+    return _ENCODING.decode(tokens[:most]).replace("\ufffd", "") or None

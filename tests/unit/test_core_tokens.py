@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_agent.core.tokens import Meter, estimate
+from edge_agent.core.tokens import Meter, estimate, passes
 from tests.tokenizer import count
 
 USERS = [
@@ -103,8 +103,10 @@ def test_a_text_that_grows_is_measured_like_the_whole(text: str, size: int) -> N
     for start in range(0, len(text), size):
         meter.add(text[start : start + size])
     assert meter.tokens == estimate(text)  # up to here nothing was estimated apart
-    assert not meter.passes(meter.tokens)
-    assert meter.passes(meter.tokens - 1)
+    assert meter.tokens <= meter.at_most
+    assert not passes(meter.tokens, meter)
+    assert passes(meter.tokens - 1, meter)
+    assert passes(2 * meter.tokens - 1, meter, meter)
 
 
 def test_pieces_of_a_long_text_are_measured_about_like_the_whole() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -166,7 +167,8 @@ def test_the_smallest_cap_that_works_works_and_one_less_does_not(kind: str, firs
     field = next(field for name, field in FIELDS.items() if name == kind)
 
     def low(value: float) -> tuple[str, float] | None:
-        limits = Limits(max_steps=None, **{field: value})
+        wanted: dict[str, Any] = {field: value}
+        limits = Limits(max_steps=None, **wanted)
         return too_low(limits, first_input=first, final_input=final, cap=8_000, window=128_000, prices=DEAR)
 
     found = low(1e-6 if kind == "usd" else 1)
@@ -180,22 +182,27 @@ def test_the_smallest_cap_that_works_works_and_one_less_does_not(kind: str, firs
 CAPPED = Limits(max_total_tokens=1_000)
 
 
+ESTIMATE = Usage(input=100, output=100, reasoning=40)
+
+
 def test_the_providers_count_is_taken_and_where_it_has_none_the_estimate() -> None:
-    assert counted(CAPPED, Usage(input=80, output=70), 100, 100) == Usage(input=80, output=70)
-    assert counted(CAPPED, Usage(input=800, output=700), 100, 100) == Usage(input=800, output=700)
-    assert counted(CAPPED, None, 100, 50) == counted(Limits(), None, 100, 50) == Usage(input=100, output=50)
+    for reported in (Usage(input=80, output=70, reasoning=30), Usage(input=800, output=700, reasoning=600)):
+        assert counted(CAPPED, reported, ESTIMATE) == reported
+    assert counted(CAPPED, None, ESTIMATE) == counted(Limits(), None, ESTIMATE) == ESTIMATE
 
 
 def test_under_a_cap_a_count_of_less_than_half_the_estimate_is_not_believed() -> None:
-    assert counted(CAPPED, Usage(input=49, output=10, cached=5), 100, 100) == Usage(input=100, output=100, cached=5)
-    assert counted(Limits(), Usage(input=49, output=10), 100, 100) == Usage(input=49, output=10)
+    reported = Usage(input=49, output=10, reasoning=0, cached=5)
+    assert counted(CAPPED, reported, ESTIMATE) == replace(ESTIMATE, cached=5)
+    assert counted(Limits(), reported, ESTIMATE) == reported
 
 
 def test_an_attempt_that_broke_off_costs_at_least_what_was_received() -> None:
-    assert heard_of(CAPPED, Usage(input=90, output=60), 100, 100) == Usage(input=90, output=100)
-    assert heard_of(Limits(), Usage(input=90, output=60), 100, 100) == Usage(input=90, output=60)
-    assert heard_of(Limits(), Usage(input=90, output=1), 100, 100) == Usage(input=90, output=100)
-    assert heard_of(Limits(), None, 100, 7) == Usage(input=100, output=7)
+    reported = Usage(input=90, output=60, reasoning=30)
+    assert heard_of(CAPPED, reported, ESTIMATE) == Usage(input=90, output=100, reasoning=40)
+    assert heard_of(Limits(), reported, ESTIMATE) == reported
+    assert heard_of(Limits(), Usage(input=90, output=1), ESTIMATE) == Usage(input=90, output=100, reasoning=40)
+    assert heard_of(Limits(), None, ESTIMATE) == ESTIMATE
 
 
 # -- estimates

@@ -120,7 +120,9 @@ def test_calls_in_the_round_without_tools_are_answered_and_it_is_the_last_all_th
 
 def test_tokens_are_kept_for_a_last_answer() -> None:
     def look_or_end(request: ModelRequest) -> Answer:
-        return looks("more") if request.tools else Answer(text="enough", usage=Usage(input=300, output=50))
+        if request.tools:
+            return looks(f"more after {len(request.messages)}")
+        return Answer(text="enough", usage=Usage(input=300, output=50))
 
     model = ScriptedModel(answers=[look_or_end] * 30)
     limits = Limits(max_steps=None, max_total_tokens=4_000, max_output_tokens_per_call=300, max_reasoning_tokens=2_000)
@@ -142,7 +144,7 @@ def test_where_not_even_the_last_answer_fits_the_last_text_stands() -> None:
 
 def test_a_retry_that_no_longer_fits_is_refused_and_the_last_answer_is_still_made() -> None:
     down = ModelError("unavailable", "down", retryable=True)
-    lost = Answer(text="b" * 1_500, usage=Usage(input=300, output=1_500), error=down)
+    lost = Answer(text="b " * 700, usage=Usage(input=300, output=1_500), error=down)
     model = ScriptedModel(answers=[lost, Answer(text="short", usage=Usage(input=100, output=5))])
     lived = live(Setting(model=model, tools=[look], limits=Limits(max_output_tokens=1_600)))
     assert len(lived.of(ModelRefused)) == 1

@@ -14,7 +14,7 @@ from edge_agent.core.events import (
     StopReason,
 )
 from edge_agent.core.journal import Draft
-from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
+from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
@@ -30,6 +30,7 @@ from edge_agent.loop.walk import Walk
 Stop = Literal["max_steps", "budget", "cancelled"]
 SCOPE = "s1"  # of a direct run, which is one step
 FIRST = keys.round_(SCOPE, 1)
+SHORTENED = (None, 4_000, 1_000, 250)  # characters of a result that the last round sees, as far as needed
 MOST_REJECTIONS = 2  # in a row; then the answer stands
 
 
@@ -74,9 +75,20 @@ class Talk:
         if reminder:
             self.messages.append(UserMessage(text=reminder))
 
+    def shortened(self, most: int | None) -> "Talk":
+        """With at most so many characters of each result of a tool; None: all of them."""
+        if most is None:
+            return self
+        return Talk([_shortened(one, most) if isinstance(one, ToolMessage) else one for one in self.messages])
+
     @property
     def last_text(self) -> str:
         return next((m.text for m in reversed(self.messages) if isinstance(m, AssistantMessage) and m.text), "")
+
+
+def _shortened(message: ToolMessage, most: int) -> ToolMessage:
+    text = message.text
+    return message if len(text) <= most else replace(message, text=text[:most] + prompts.clipped(len(text) - most))
 
 
 async def direct(walk: Walk) -> Ending:
@@ -184,15 +196,11 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     messages, delivered = take_in_messages(walk, key, "round")
     ahead = Talk([*talk.messages, *(UserMessage(text=message.text) for message in messages)], refused=talk.refused)
     stop, notes = _caps(walk, work, number, ahead, tools)
-    final = (
-        work.last_round
-        and stop is not None
-        and _fits(walk, work, ahead, (), kept=Amount(), cap=_final_cap(walk)) is None
-    )
+    final, clipped = _last_round(walk, work, ahead) if stop and work.last_round else (False, None)
     if stop and not final:  # no round follows that could show them: they wait for whoever comes next
         messages, delivered = (), []
     shown = () if stop else tools
-    boundary = Boundary(stop=stop, final=final, messages=messages, tools=offer(shown))
+    boundary = Boundary(stop=stop, final=final, clipped=clipped, messages=messages, tools=offer(shown))
     files = described(walk, shown, boundary.tools)
     walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable), files=files)
     return boundary
@@ -228,6 +236,15 @@ def _caps(
     return ("budget", crossing(walk, over)) if over else (None, [])
 
 
+def _last_round(walk: Walk, work: Assignment, talk: Talk) -> tuple[bool, int | None]:
+    """Whether one more round fits, and to how many characters each result of a tool is shortened for that."""
+    cap = _final_cap(walk)
+    for clipped in SHORTENED:
+        if _fits(walk, work, talk.shortened(clipped), (), kept=Amount(), cap=cap) is None:
+            return True, clipped
+    return False, None
+
+
 def _final_cap(walk: Walk) -> int:
     return budget.final_cap(walk.created.limits, walk.ports.context_window)
 
@@ -256,7 +273,7 @@ def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: 
     def build() -> ModelRequest:
         offered = {tool.name: tool for tool in walk.tools.offered()}
         tools = tuple(offered[name] for name in boundary.tools.names if name in offered)
-        return _request(walk, work, talk, tools, final=boundary.final)
+        return _request(walk, work, talk.shortened(boundary.clipped), tools, final=boundary.final)
 
     limits, window = walk.created.limits, walk.ports.context_window
     return Question(

@@ -33,11 +33,13 @@ class Boundary:
     """The one place that looks at the tail: the conversation is built from it and only from it.
 
     stop: why no further round or step is made (cancelled: the cancel of the step). final: the last round, without
-    tools, from the reserve. replan: after a step, why the replanner is asked, or why not.
+    tools, from the reserve. clipped: characters of each tool's result that this round sees, where not all of them fit
+    the caps. replan: after a step, why the replanner is asked, or why not.
     """
 
     stop: Literal["max_steps", "budget", "cancelled"] | None = None
     final: bool = False
+    clipped: int | None = None
     messages: tuple[DeliveredMessage, ...] = ()
     replan: ReplanCause | None = None
     tools: OfferedTools = OfferedTools()
@@ -63,9 +65,9 @@ class ModelRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered:
-    """`estimated`: the provider reported no usage, or the answer was left before its end. `cut_by`: the cap that cut it,
-    by name. Under a cap, what is charged (the record's money) may be more than `usage`: a count that is not plausible
-    is not believed."""
+    """`estimated`: the provider reported no usage, or the answer was left before its end. `cut_by`: the cap that cut
+    it, by name. Under a cap, what is charged (the record's money) may be more than `usage`: a count that is not
+    plausible is not believed."""
 
     stage: Stage
     message: AssistantMessage
