@@ -36,6 +36,7 @@ from edge_agent.testing import VirtualClock, in_memory_log
 from edge_agent.testing.virtual_time import BEGIN
 from tests.faults.memory_world import RUN, Person, Scenario, World, check
 from tests.faults.test_memory_kills import ASKING, RICH, SCENARIOS, calls, cancels
+from tests.faults.test_memory_planned import CAPPED, PLANNED
 from tests.wire.event_samples import RECORDED
 
 FORK = "run-2"
@@ -88,11 +89,12 @@ def assert_forked(source: World, forked: World, at: int) -> None:
     assert not {record.key for record in taken} & set(forked.parts), f"a fork at {at} makes an attempt again"
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, PLANNED, CAPPED], ids=lambda scenario: scenario.name)
 def test_a_fork_at_every_record_ends_and_repeats_no_side_effect(scenario: Scenario) -> None:
     calm = World(scenario).lived()
     for at in range(1, len(calm.records) + 1):
         assert_forked(calm, fork(calm, at), at)
+    print(f"{scenario.name}: {len(calm.records)} forks")
 
 
 def test_a_fork_of_a_fork_at_every_record_ends_and_repeats_no_side_effect() -> None:
