@@ -191,3 +191,15 @@ def test_a_planner_that_fails_leaves_a_plan_of_one_step_that_answers() -> None:
     assert created.fallback
     assert len(created.plan.steps) == 1
     assert world.records[-1].type == "run.completed"
+
+
+def test_under_any_cap_the_run_ends_with_an_answer_and_within_it() -> None:
+    stops: set[str] = set()
+    for cap in range(1_500, 30_000, 750):
+        limits = Limits(max_total_tokens=cap)
+        world = World(Scenario(name=f"cap {cap}", mode="planned", says=says, limits=limits)).lived()
+        check(world)
+        assert world.records[-1].type == "run.completed", (cap, world.records[-1].event)
+        assert world.state.spent.total <= cap
+        stops.add(str(world.state.stop_reason))
+    assert stops == {"budget", "stop"}

@@ -19,7 +19,8 @@ HERE = Path(__file__).parent
 def contract_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     state, overlay = tmp_path_factory.mktemp("log"), tmp_path_factory.mktemp("log-worker")
     shutil.copytree(HERE / "log_worker", overlay, dirs_exist_ok=True)
-    shutil.copy(str(log_contract.__file__), overlay / "log_contract.py")
+    (overlay / "tests/contracts").mkdir(parents=True)  # so that it is imported there as it is here
+    shutil.copy(str(log_contract.__file__), overlay / "tests/contracts/log_contract.py")
     with serve(state=state, overlay=overlay) as server:
         yield server
 

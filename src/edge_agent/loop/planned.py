@@ -57,6 +57,7 @@ async def _look_ahead(walk: Walk, work: Work, boundary: Boundary) -> None:
     if boundary.replan not in ASKED:
         return
     decision = await decide(walk, work, boundary.replan)
+    work.stop = decision.stop or work.stop
     if decision.mode == "finish":
         work.todo = []
     elif decision.plan is not None:
@@ -210,9 +211,9 @@ def _failed(calls: Sequence[CallOutcome]) -> bool:
 def _over(walk: Walk, work: Work) -> budget.Overrun | None:
     """Whether another call of any kind still fits beside the answer."""
     limits = walk.created.limits
-    if late := budget.late(limits, walk.journal, walk.ports.clock.now()):
-        return late
+    over = budget.late(limits, walk.journal, walk.ports.clock.now()) or budget.calls_used_up(walk)
+    if over is not None or not budget.is_capped(limits):
+        return over
     kept = kept_for_answer(walk, work)
     tokens = sum(budget.estimate(message.text) for message in briefing(walk, work) if isinstance(message, UserMessage))
-    held = budget.reserve(limits, walk.journal.spent, tokens, budget.LEAST_OUTPUT, kept)
-    return held if isinstance(held, budget.Overrun) else None
+    return budget.overrun_of(walk, walk.created.models[0], tokens, budget.LEAST_OUTPUT, kept)

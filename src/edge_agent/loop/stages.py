@@ -73,6 +73,8 @@ async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
         notes = _notes(walk, work, key, decision)
         if any(isinstance(note.event, RevisionsExceeded) for note in notes):
             decision = ReplanDecision(mode="finish", reason="no revision is left", cause=cause)
+    except Stopped:
+        decision = ReplanDecision(mode="finish", reason="nothing more fits the caps", cause=cause, stop="budget")
     except (ModelGaveUp, NoPlan) as error:
         decision = ReplanDecision(mode="continue", reason=f"the replanner failed: {error}", cause=cause)
         notes = [_fault(key, f"the replanner failed, so the plan stands: {error}")]
@@ -145,8 +147,8 @@ def _final_boundary(walk: Walk, work: Work) -> Boundary:
     ahead = Work(todo=work.todo, done=work.done, said=[*work.said, *messages])
     tokens = budget.estimated_input(final_request(walk, ahead))
     cap = budget.final_cap(walk.created.limits, walk.ports.context_window)
-    held = budget.reserve(walk.created.limits, walk.journal.spent, tokens, cap, Amount())
-    if isinstance(held, budget.Overrun):
+    writer = (walk.created.synthesizer_models or walk.created.models)[0]
+    if budget.overrun_of(walk, writer, tokens, cap, Amount()):
         walk.write(Draft(key="final", event=Boundary(stop="budget")))
     else:
         walk.write(Draft(key="final", event=Boundary(final=True, messages=messages)), *delivered)

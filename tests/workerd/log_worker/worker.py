@@ -4,13 +4,13 @@ import json
 import traceback
 from typing import Any
 
-from log_contract import CONTRACT, Subject
 from workers import DurableObject, Request, Response, WorkerEntrypoint
 
 from edge_agent.cloudflare.sql import ObjectSql, raw_storage
 from edge_agent.core.ports import Log
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
+from tests.contracts.log_contract import CONTRACT, Subject
 
 
 class Run(DurableObject):

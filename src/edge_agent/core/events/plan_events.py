@@ -79,13 +79,14 @@ ReplanCause = Literal["last-step", "clean-step", "llm-decision", "user-message",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplanDecision:
-    """`plan`: the revised one, where the mode is revise."""
+    """`plan`: the revised one, where the mode is revise. `stop`: it was not asked any more, the caps forbid it."""
 
     mode: ReplanMode
     reason: str
     cause: ReplanCause
     plan: Plan | None = None
     warnings: tuple[str, ...] = ()
+    stop: Literal["budget"] | None = None
     type: Literal["replan.decision"] = "replan.decision"
 
 
