@@ -1,6 +1,7 @@
 """The way of a fork's records from one object to another: in pages, all or nothing, once."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,17 +11,14 @@ import pytest
 from edge_agent import Agent, Limits, tool
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
-from edge_agent.core.hub import Hub
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
 from edge_agent.deployment import Deployment
 from edge_agent.forking import PAGE, SWEEP_MS, Taker, lend
-from edge_agent.in_process import InProcessRun, SystemClock
 from edge_agent.loop.fork import files_of, kept
-from edge_agent.loop.walk import Ports
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.storage.sql_log import Piece, SqlLog
-from edge_agent.testing import SimulatedObject, in_virtual_time, replay
+from edge_agent.testing import SimulatedObject, in_virtual_time, record, replay
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire import export
@@ -272,38 +270,33 @@ def test_a_fork_gets_no_more_than_its_agent_allows() -> None:
     assert refused({}, replace(AGENT, name="b")).code == "unknown_agent"
 
 
-# -- the helper for tests
-async def test_a_log_is_replayed_in_a_test_against_the_agent_as_it_is() -> None:
+# -- the helpers for tests
+def looking(**changes: Any) -> Agent:
     model = ScriptedModel(answers=[Answer(calls=(("look", {"q": "x"}),)), "found it"])
-    agent = Agent(name="a", model=model, tools=[look], instructions="Be kind.")
-    run = InProcessRun("r", lambda hub, clock: ports_of(agent, hub, clock))
-    await run.start(deployment(agent).configure(StartRun(input="go")))
-    log = "\n".join(export.lines("r", run.journal.in_order(), ()))
-    assert await replay(agent, log) is None
-    found = await replay(replace(agent, instructions="Be brief."), log)
-    assert found
-    assert (found.kind, found.key) == ("prompt", "s1/r1/a0")
-    found = await replay(replace(agent, tools=[]), log)
-    assert found
-    assert found.kind == "tools"
+    return replace(Agent(name="a", model=model, tools=[look], instructions="Be kind."), **changes)
+
+
+async def test_a_log_that_was_recorded_is_replayed_against_the_agent_as_it_is() -> None:
+    log = await record(looking(), "go")
+    assert await replay(looking(), log) is None
+    assert await replay(looking(), log.encode()) is None
+    for changes, kind, key in (
+        ({"instructions": "Be brief."}, "prompt", "s1/r1/a0"),
+        ({"tools": []}, "tools", "s1/r1/a0"),
+        ({"mode": "planned"}, None, None),  # the mode is the log's
+    ):
+        found = await replay(looking(**changes), log)
+        assert (found and found.kind, found and found.key) == (kind, key)
     with pytest.raises(Refusal) as refusal:
-        await replay(replace(agent, name="b"), log)
+        await replay(looking(name="b"), log)
     assert refusal.value.code == "unknown_agent"
 
 
-def ports_of(agent: Agent, hub: Hub, clock: SystemClock) -> Ports:
-    made = deployment(agent)
-    return made.ports(made.configure(StartRun(input="go")), hub, clock)
-
-
 async def test_a_log_that_no_run_can_have_made_is_refused() -> None:
-    """Every attempt reserves its cost; this one has none."""
-    model = ScriptedModel(answers=[Answer(calls=(("look", {"q": "x"}),)), "found it"])
-    agent = Agent(name="a", model=model, tools=[look])
-    run = InProcessRun("r", lambda hub, clock: ports_of(agent, hub, clock))
-    await run.start(deployment(agent).configure(StartRun(input="go")))
-    attempt = next(r for r in run.journal.in_order() if r.type == "model.requested")
-    records = [replace(record, money={}) for record in run.journal.in_order()[: attempt.seq]]
+    """Every attempt reserves its cost; here none does."""
+    lines = [json.loads(line) for line in (await record(looking(), "go")).splitlines()]
+    attempt = next(number for number, line in enumerate(lines) if line.get("type") == "model.requested")
+    poor = [{**line, "money": {}} for line in lines[1 : attempt + 1]]
     with pytest.raises(Refusal) as refusal:
-        await replay(agent, "\n".join(export.lines("r", records, ())))
+        await replay(looking(), "\n".join(map(json.dumps, [lines[0], *poor])))
     assert refusal.value.code == "not_a_log"

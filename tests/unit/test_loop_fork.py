@@ -35,6 +35,7 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.testing import VirtualClock, in_memory_log
 from edge_agent.testing.virtual_time import BEGIN
 from tests.faults.memory_world import RUN, Person, Scenario, World, check
+from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
 from tests.faults.test_memory_kills import ASKING, RICH, SCENARIOS, calls, cancels
 from tests.faults.test_memory_planned import CAPPED, PLANNED
 from tests.wire.event_samples import RECORDED
@@ -89,7 +90,7 @@ def assert_forked(source: World, forked: World, at: int) -> None:
     assert not {record.key for record in taken} & set(forked.parts), f"a fork at {at} makes an attempt again"
 
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, PLANNED, CAPPED], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *APPROVALS, PLANNED, CAPPED], ids=lambda scenario: scenario.name)
 def test_a_fork_at_every_record_ends_and_repeats_no_side_effect(scenario: Scenario) -> None:
     calm = World(scenario).lived()
     for at in range(1, len(calm.records) + 1):

@@ -3,7 +3,7 @@
 import pytest
 
 from edge_agent.core.errors import Refusal
-from edge_agent.core.events import QuestionAnswered, QuestionAsked, ToolUnknown
+from edge_agent.core.events import QuestionAnswered, QuestionAsked, RunResumed, ToolUnknown
 from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.loop import close
@@ -120,6 +120,13 @@ def test_only_a_failed_or_cancelled_run_is_resumed_and_its_cancel_is_spent(box: 
     assert box.journal.life == 1
     box.inbox.cancel()
     assert box.keys()[-1] == "cancel/1"
+
+
+def test_the_reason_of_a_resume_is_on_record(box: Box) -> None:
+    box.create()
+    close.close(box.journal, close.cancelled(box.journal))
+    box.inbox.resume("the key is mended")
+    assert box.journal.last.event == RunResumed(reason="the key is mended")
 
 
 def test_a_completed_run_is_not_resumed(box: Box) -> None:

@@ -40,10 +40,11 @@ from edge_agent.loop.walk import Ports
 from edge_agent.testing import in_virtual_time
 from edge_agent.testing.virtual_time import BEGIN
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
+from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
 from tests.faults.test_memory_kills import RICH, SCENARIOS
 from tests.faults.test_memory_planned import CAPPED, PLANNED
 
-ALL = [*SCENARIOS, PLANNED, CAPPED]
+ALL = [*SCENARIOS, *APPROVALS, PLANNED, CAPPED]
 
 
 def replayed(world: World, records: Sequence[Record] | None = None, **ports: Any) -> Difference | None:

@@ -159,7 +159,7 @@ class LiveRun:
             case "message":
                 self.inbox.message(payload["message_id"], payload["text"])
             case "resume":
-                self.inbox.resume()
+                self.inbox.resume(payload.get("reason"))
             case "delete":
                 self.inbox.delete()
             case "turns":

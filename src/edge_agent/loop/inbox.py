@@ -96,7 +96,7 @@ class Inbox:
         queued = MessageQueued(message_id=message_id, text=text)
         self.journal.append("input", Draft(key=f"msg/{message_id}", event=queued))
 
-    def resume(self) -> None:
+    def resume(self, reason: str | None = None) -> None:
         """A failed or cancelled run goes on from its log, as a new life. It decides nothing again."""
         self._known()
         ended = self.journal.ended
@@ -107,7 +107,7 @@ class Inbox:
         if ended.type == "run.completed":
             raise Refusal(409, "run_completed", "The run is completed. Start a new run to go on from it.")
         self.driver.wake()
-        resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason="request"))
+        resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason=reason or "request"))
         self.journal.append("note", resumed, meta={"stalled": "0", "restarts": "0", "slice": "closed"}, new_life=True)
 
     def delete(self) -> None:

@@ -13,7 +13,7 @@ from edge_agent.testing.faults import Faults, FaultyLog, Kill, Killed
 from edge_agent.testing.follower import Follower
 from edge_agent.testing.memory import in_memory_log
 from edge_agent.testing.post import MemoryDirectory, SimulatedPost
-from edge_agent.testing.replay import replay
+from edge_agent.testing.replay import record, replay
 from edge_agent.testing.simulated import SimulatedObject
 from edge_agent.testing.soundness import assert_sound
 from edge_agent.testing.virtual_time import VirtualClock, in_virtual_time
@@ -33,5 +33,6 @@ __all__ = [
     "assert_sound",
     "in_memory_log",
     "in_virtual_time",
+    "record",
     "replay",
 ]
