@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import TERMINAL_TYPES, ModelAnswered, Stage
@@ -187,7 +188,15 @@ def _priced(limits: Limits, kept: Amount, price: Price) -> Amount:
 
 def overrun(limits: Limits, spent: Amount, kind: BudgetKind) -> Overrun:
     by_kind = {"input": spent.input, "output": spent.output, "reasoning": spent.reasoning, "usd": spent.usd}
+    by_kind["tool-calls"] = spent.tool_calls
     return Overrun(kind=kind, used=by_kind.get(kind, spent.total), cap=getattr(limits, FIELDS[kind]))
+
+
+def calls_used_up(walk: Walk) -> Overrun | None:
+    """Whether calls had to be turned down in this life: then the answer is due."""
+    if not walk.has(keys.budget("tool-calls", walk.journal.life)):
+        return None
+    return overrun(walk.created.limits, walk.journal.spent, "tool-calls")
 
 
 def overrun_of(walk: Walk, model: str, input_tokens: int, cap: int, kept: Amount) -> Overrun | None:

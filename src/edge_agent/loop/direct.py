@@ -225,7 +225,7 @@ def _caps(
     limits = walk.created.limits
     if walk.step_cancelled(work.scope):
         return "cancelled", []
-    if talk.refused:
+    if talk.refused or budget.calls_used_up(walk):
         return "budget", []
     if late := budget.late(limits, walk.journal, walk.ports.clock.now()):
         return "budget", crossing(walk, late)

@@ -166,8 +166,8 @@ async def _after_step(walk: Walk, work: Work) -> Boundary:
     wants = await _wants_replan(walk, done.end)
     walk.ready()
     over = _over(walk, work)
-    if over:
-        walk.write(Draft(key=key, event=Boundary(stop="budget")), *crossing(walk, over))
+    if over or done.end.stop == "budget":
+        walk.write(Draft(key=key, event=Boundary(stop="budget")), *(crossing(walk, over) if over else []))
         return walk.kept(key, Boundary)
     messages, delivered = take_in_messages(walk, key, "replan")
     cause = _cause(walk, work, wants, [*messages_of(walk, step_key(done.number)), *messages])
