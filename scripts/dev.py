@@ -65,8 +65,12 @@ def _serve(port: int, state: Path) -> None:
                 if not served:
                     raise
                 say(str(error))
-            # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it.
-            say("==> wrangler ended; it starts again at the next edit (Ctrl-C to stop)")
+            # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it, and one
+            # that was made before wrangler gave up may have been the mending one.
+            if before == edits():
+                say("==> wrangler ended; it starts again at the next edit (Ctrl-C to stop)")
+            else:
+                say("==> wrangler ended; it starts again with the edits there have been (Ctrl-C to stop)")
             while before == edits():
                 time.sleep(0.5)
 
