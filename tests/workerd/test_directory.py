@@ -138,16 +138,45 @@ def test_a_wrong_question_about_runs_names_its_field(api: Api, query: str) -> No
 
 
 # -- deletion
+OWN = "/v1/runs/{run_id}"
+ROUTES: dict[tuple[str, str], Any] = {
+    ("GET", OWN): None,
+    ("GET", f"{OWN}/events"): None,
+    ("GET", f"{OWN}/ws"): None,
+    ("GET", f"{OWN}/log"): None,
+    ("GET", f"{OWN}/files/{{name}}"): None,
+    ("POST", f"{OWN}/cancel"): {},
+    ("POST", f"{OWN}/resume"): {},
+    ("POST", f"{OWN}/steps/current/cancel"): {},
+    ("POST", f"{OWN}/messages"): {"text": "x"},
+    ("POST", f"{OWN}/answers/{{question_id}}"): {"answer": "x"},
+    ("GET", f"{OWN}/approvals/{{call_id}}"): None,
+    ("POST", f"{OWN}/approvals/{{call_id}}"): {"approved": True},
+    ("PUT", f"{OWN}/approval-mode"): {"mode": "read-only"},
+    ("POST", f"{OWN}/fork"): {"at": 1},
+}
+
+
 def gone(api: Api, run_id: str) -> None:
     """Every path of the run says so, and none of them makes it again."""
-    own = f"/v1/runs/{run_id}"
-    answers = [api.http.get(own + path) for path in ("", "/events", "/events?wait=false", "/ws", "/log", "/files/x")]
-    answers += [api.post(own + path) for path in ("/cancel", "/resume", "/steps/current/cancel")]
-    answers += [api.post(f"{own}/answers/q", {"answer": "x"}), api.post(f"{own}/messages", {"text": "x"})]
-    answers += [api.post("/v1/runs", {"input": "again", "run_id": run_id})]
-    answers += [api.post("/v1/runs", {"input": "again", "continues": run_id})]
+    described = api.http.get("/openapi.json").json()["paths"]
+    there_are = {(method.upper(), path) for path, item in described.items() if "{run_id}" in path for method in item}
+    assert there_are == {*ROUTES, ("DELETE", OWN)}, "each route of a run is asked here"
+    answers = [
+        api.http.request(method, path.replace("{run_id}", run_id).replace("{", "").replace("}", ""), json=body)
+        for (method, path), body in ROUTES.items()
+    ]
+    kept = api.start("another run", model="text", agent="counter")
+    api.ended(kept)
+    answers += [
+        api.http.get(f"/v1/runs/{run_id}/events?wait=false"),
+        api.post("/v1/runs", {"input": "again", "run_id": run_id}),
+        api.post("/v1/runs", {"input": "again", "continues": run_id}),
+        api.post(f"/v1/runs/{kept}/fork", {"at": 2, "run_id": run_id}),
+    ]
     for answer in answers:
-        assert (answer.status_code, answer.json()["code"]) == (410, "run_deleted"), answer.request.url
+        said = (answer.status_code, answer.json()["code"])
+        assert said == (410, "run_deleted"), (answer.request.method, answer.request.url)
 
 
 def unlisted(api: Api, run_id: str) -> None:
@@ -184,8 +213,8 @@ def test_a_deleted_run_is_gone_from_every_path_the_list_and_the_storage_but_what
     for _ in range(3):
         assert api.http.delete(f"/v1/runs/{run_id}").status_code == 204
     unlisted(api, run_id)
-    gone(api, run_id)
     assert api.http.get("/v1/usage").json() == before
+    gone(api, run_id)
     assert left_of(server.state, run_id, "secret") == {"tombstone": 1, "outbox": 0}
 
 
