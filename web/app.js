@@ -68,6 +68,8 @@ function open(id) {
   const timeline = new Timeline({
     list: $("timeline"), log: $("log"), status: $("status"), about: $("about"), usage: $("usage"),
     answer: (question, text) => command(`${path}/answers/${encodeURIComponent(question)}`, { answer: text }),
+    decide: (call, body) => command(`${path}/approvals/${encodeURIComponent(call)}`, body),
+    whole: (call) => read(`${path}/approvals/${encodeURIComponent(call)}`),
     changed: () => {
       if (timeline.ended && !$("cancel").hidden) setTimeout(() => runs.refresh(), LISTED_AFTER);
       $("cancel").hidden = timeline.ended;
@@ -104,6 +106,16 @@ async function command(path, body) {
     return answer.ok ? "" : (await problemOf(answer)).detail;
   } catch {
     return "The server cannot be reached. Try again.";
+  }
+}
+
+/** What the run on show answers to a question, or null. */
+async function read(path) {
+  try {
+    const answer = await fetch(path, { headers: bearer(current.token()) });
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
   }
 }
 

@@ -1,15 +1,19 @@
 // What a run's events look like. Text is put together by part and offset, so that nothing stands twice after a reconnect.
 
+import { Approval, resolution } from "./approvals.js";
+import { element, pretty } from "./elements.js";
+
 const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval" };
 const STOPPED = new Set(["cancelled", "run-ended"]);
 
 export class Timeline {
-  /** @param {{list: Element, log: Element, status: Element, about: Element, usage: Element, answer: Function, changed: Function}} page */
+  /** @param {{list: Element, log: Element, status: Element, about: Element, usage: Element, answer: Function, decide: Function, whole: Function, changed: Function}} page */
   constructor(page) {
     this.page = page;
     this.parts = new Map();
     this.calls = new Map();
     this.questions = new Map();
+    this.approvals = new Map();
     this.ended = false;
     page.list.replaceChildren();
     page.about.textContent = page.usage.textContent = "";
@@ -72,7 +76,7 @@ export class Timeline {
   end(event) {
     this.ended = true;
     this.tokens(event.usage);
-    for (const form of this.questions.values()) form.remove();
+    for (const form of [...this.questions.values(), ...this.approvals.values()]) form.remove();
   }
 
   usageSoFar(event) {
@@ -217,6 +221,27 @@ export class Timeline {
     this.say("Working…");
   }
 
+  async approvalAsked(event) {
+    this.approvals.get(event.call_id)?.remove();
+    const item = this.item("question");
+    this.approvals.set(event.call_id, item);
+    const whole = event.cut ? await this.page.whole(event.call_id) : null; // nobody decides on half of the arguments
+    const decide = (body) => this.page.decide(event.call_id, body);
+    item.append(new Approval(whole ? { ...event, arguments: whole.arguments } : event, decide).form);
+  }
+
+  approvalResolved(event) {
+    const form = this.approvals.get(event.call_id);
+    this.approvals.delete(event.call_id);
+    form?.remove();
+    if (form) this.note(resolution(event));
+    this.say("Working…");
+  }
+
+  modeChanged(event) {
+    this.note(`From the next call on, the approval mode is ${event.mode}.`);
+  }
+
   budget(event) {
     this.note(`The cap on ${event.kind} is used up: ${event.used} of ${event.cap}.`);
   }
@@ -271,17 +296,6 @@ function block(title, text, open) {
   return details;
 }
 
-function element(name, kind, ...children) {
-  const made = document.createElement(name);
-  if (kind) made.className = kind.trim();
-  made.append(...children);
-  return made;
-}
-
-function pretty(value) {
-  return JSON.stringify(value, null, 2);
-}
-
 const HANDLERS = {
   "run.created": "created", "run.started": "started", "run.resumed": "started", "run.waiting": "waiting",
   "run.completed": "completed", "run.cancelled": "cancelled", "run.failed": "failed", usage: "usageSoFar",
@@ -289,5 +303,7 @@ const HANDLERS = {
   "model.failed": "modelFailed", "model.rejected": "rejected", retry: "retry",
   "tool.called": "called", "tool.progress": "progress", "tool.result": "result", "tool.unknown": "unknown",
   "tool.rejected": "refusedCall", "question.asked": "asked", "question.answered": "questionAnswered",
+  "tool.approval-requested": "approvalAsked", "tool.approval-resolved": "approvalResolved",
+  "approval-mode.changed": "modeChanged",
   "budget.exceeded": "budget", fault: "fault",
 };

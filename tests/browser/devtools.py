@@ -105,6 +105,21 @@ class Page:
         self.click(selector)
         self._call("Input.insertText", text=text)
 
+    def insert(self, text: str) -> None:
+        """At the cursor of what has the focus."""
+        self._call("Input.insertText", text=text)
+
+    def press(self, key: str, code: int, text: str | None = None) -> None:
+        """One key; `text`: what it types, if it does."""
+        fields = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        typed = {"text": text} if text else {}
+        self._call("Input.dispatchKeyEvent", type="keyDown", **fields, **typed)
+        self._call("Input.dispatchKeyEvent", type="keyUp", **fields)
+
+    def click_to_another_page(self, selector: str) -> None:
+        self.click(selector)
+        self._loaded()
+
     def press_control_and_enter(self) -> None:
         enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "modifiers": 2}
         for kind in ("rawKeyDown", "keyUp"):
