@@ -65,8 +65,8 @@ def _serve(port: int, state: Path) -> None:
                 if not served:
                     raise
                 say(str(error))
-            # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it, and one
-            # that was made before wrangler gave up may have been the mending one.
+            # wrangler ends over a reload it cannot load (a syntax error, a missing import): an edit may mend it, also
+            # one that was made before wrangler gave up.
             if before == edits():
                 say("==> wrangler ended; it starts again at the next edit (Ctrl-C to stop)")
             else:
