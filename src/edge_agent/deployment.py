@@ -180,19 +180,19 @@ class Deployment:
 
     # -- a run at work
     def ports(
-        self, created: RunCreated, sink: Sink, clock: Clock, *, can_ask: bool = True, tools: Toolbox | None = None
+        self, created: RunCreated, sink: Sink, clock: Clock, *, can_ask: bool = True, servers: bool = True
     ) -> Ports:
         """Raises ConfigError where the agent is gone or a variable is wrong. can_ask: whether there is a person.
-        tools: in place of the agent's own."""
+        servers: whether there are tools of MCP servers."""
         agent = self._still_there(created.agent_name)
         others = [other for name, other in _reachable([agent]).items() if name != agent.name]
         return Ports(
             clock=clock,
             sink=sink,
             agent=self._spec(agent),
-            others={other.name: (self._spec(other), self._toolbox(other)) for other in others},
+            others={other.name: (self._spec(other), self._toolbox(other, servers=servers)) for other in others},
             model=self._model_by(agent, *others),
-            tools=self._toolbox(agent) if tools is None else tools,
+            tools=self._toolbox(agent, servers=servers),
             secrets=self.settings.secrets,
             declared=self.settings.declared_secrets(),
             faults=lambda schema, value: SchemaCheck(schema).faults(value),
@@ -222,9 +222,8 @@ class Deployment:
 
         Raises Refusal (422) for the log of an agent that is not here, and for one that no run has made."""
         created = cast(RunCreated, log.records[0].event)
-        functions = self._asked(created.agent_name).tools
-        box = Toolbox(functions, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
-        ports = self.ports(created, Unheard(), NoClock(), tools=box)
+        self._asked(created.agent_name)
+        ports = self.ports(created, Unheard(), NoClock(), servers=False)
         try:
             return await replay(log.run_id, log.records, ports, log.files)
         except Exception as error:
@@ -251,8 +250,9 @@ class Deployment:
         """Declared secrets never reach a table or a frame."""
         return codec.masked(event, self.settings.mask)
 
-    def _toolbox(self, agent: Agent) -> Toolbox:
-        sources = [self._source(name, server, self.settings) for name, server in self._servers(agent).items()]
+    def _toolbox(self, agent: Agent, *, servers: bool = True) -> Toolbox:
+        found = self._servers(agent).items() if servers else ()
+        sources = [self._source(name, server, self.settings) for name, server in found]
         return Toolbox(agent.tools, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
 
     def _servers(self, agent: Agent) -> Mapping[str, McpServer]:

@@ -90,7 +90,7 @@ class Taker:
         source, changes = str(payload["source"]), ForkChanges.model_validate(payload["changes"])
         records = await self._records(source, int(payload["at"]))
         created = self.configure(cast(RunCreated, records[0].event), changes)
-        taken = kept(records, approval_changes=changes.approval is not None)
+        taken = kept(records, approval_changes=changes.approval is not None, limits_change=changes.limits is not None)
         for name in files_of(taken):
             await self._file(source, name)
         return numbered(created, source, len(records), taken, self.inbox.journal.clock.now())

@@ -6,8 +6,7 @@ from edge_agent.agent import Agent
 from edge_agent.core.errors import InvalidArguments
 from edge_agent.core.events import OnUnknown
 from edge_agent.core.messages import JsonObject, ToolSpec
-from edge_agent.core.tooling import ToolContext, ToolOutput
-from edge_agent.tools.names import HANDOFF
+from edge_agent.core.tooling import HANDOFF, ToolContext, ToolOutput
 
 REASON = {"type": "string", "description": "Why, in a sentence."}
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from edge_agent import Agent, Limits, tool
+from edge_agent import Agent, Limits, handoff, tool
+from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
 from edge_agent.deployment import Deployment
 from edge_agent.forking import PAGE, SWEEP_MS, Taker, lend
+from edge_agent.loop.conversation import conversation
 from edge_agent.loop.fork import files_of, kept
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.storage.sql_log import Piece, SqlLog
@@ -300,3 +302,50 @@ async def test_a_log_that_no_run_can_have_made_is_refused() -> None:
     with pytest.raises(Refusal) as refusal:
         await replay(looking(), "\n".join(map(json.dumps, [lines[0], *poor])))
     assert refusal.value.code == "not_a_log"
+
+
+async def test_a_run_that_was_handed_over_is_replayed_and_recalled_with_each_agents_own_words() -> None:
+    def team(**changes: Any) -> Agent:
+        expert = ScriptedModel(name="expert", answers=[Answer(calls=(("look", {"q": "y"}),)), "it is blue"])
+        target = replace(Agent(name="expert", model=expert, tools=[look], instructions="Know."), **changes)
+        clerk = ScriptedModel(name="clerk", answers=[Answer(calls=(("transfer_to_expert", {"reason": "hard"}),))])
+        return Agent(name="a", model=clerk, tools=[handoff(target)], instructions="Ask others.")
+
+    log = await record(team(), "go")
+    exported = export.read(log)
+    assert exported.records[-1].type == "run.completed"
+    assert await replay(team(), log) is None
+    found = await replay(team(instructions="Guess."), log)
+    assert found
+    assert (found.kind, found.key) == ("prompt", "s1/r2/a0")
+    found = await replay(looking(), log)
+    assert found
+    assert found.kind == "tools"
+    said = await conversation("r", exported.records)
+    assert [message.role for message in said] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+
+
+async def test_the_tools_of_a_server_are_described_in_the_log_and_replayed_without_it() -> None:
+    @tool(name="docs__find", read_only=True)
+    async def find(q: str) -> str:
+        """Find a page."""
+        return f"page {q}"
+
+    def reader(**changes: Any) -> Agent:
+        model = ScriptedModel(answers=[Answer(calls=(("docs__find", {"q": "x"}),)), "found it"])
+        return replace(Agent(name="a", model=model, tools=[find, look]), **changes)
+
+    log = await record(reader(), "go")
+    exported = export.read(log)
+    (file,) = exported.files
+    assert file.name.startswith("tools-")
+    assert [entry["name"] for entry in json.loads(file.content)] == ["docs__find"]
+    without = reader(tools=[look])  # a server's tools are not in the code
+    assert await replay(without, log) is None
+    assert (await replay(replace(without, instructions="Other."), log) or nothing()).kind == "prompt"
+    lines = [line for line in log.splitlines() if not line.startswith('{"file"')]
+    assert await replay(replace(without, instructions="Other."), "\n".join(lines)) is None  # nobody can tell
+
+
+def nothing() -> Difference:
+    raise AssertionError("no difference was found")

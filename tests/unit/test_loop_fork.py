@@ -48,7 +48,7 @@ def begun(source: World, at: int, source_id: str = RUN, **changes: Any) -> list[
     prefix = up_to(source.records, at)
     created = source.records[0].event
     assert isinstance(created, RunCreated)
-    taken = kept(prefix, approval_changes="approval" in changes)
+    taken = kept(prefix, approval_changes="approval" in changes, limits_change="limits" in changes)
     return numbered(replace(created, **changes), source_id, len(prefix), taken, source.records[-1].at)
 
 
@@ -221,7 +221,24 @@ def test_a_stop_on_record_stays_and_one_after_the_record_does_not() -> None:
     assert (end.stop_reason, end.text) == ("stop", "done")
     assert isinstance(end := after.records[-1].event, RunCompleted)
     assert end.stop_reason == "max_steps"
-    assert [r.key for r in after.records if isinstance(r.event, BudgetExceeded)] == ["budget/steps/0"]
+    same = fork(calm, stop)
+    assert [r.key for r in same.records if isinstance(r.event, BudgetExceeded)] == ["budget/steps/0"]
+
+
+def test_with_more_tool_calls_a_fork_goes_on_after_those_that_were_turned_down() -> None:
+    """That the cap was reached is on record; whether it is one for the fork is found out again."""
+    scenario = Scenario(
+        name="few calls", script=[calls("pay", "pay"), calls("pay"), "done"], limits=Limits(max_tool_calls=1)
+    )
+    calm = World(scenario).lived()
+    at = seq_of(calm, "budget/tool-calls/0")
+    assert calm.happened.total() == 1
+    forked = fork(calm, at, limits=Limits(max_tool_calls=3))
+    assert_forked(calm, forked, at)
+    assert isinstance(end := forked.records[-1].event, RunCompleted)
+    assert (end.stop_reason, end.text) == ("stop", "done")
+    assert forked.happened.total() == 2
+    assert fork(calm, at).happened.total() == 1
 
 
 def test_the_lives_of_the_other_run_become_one() -> None:

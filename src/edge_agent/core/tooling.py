@@ -7,6 +7,8 @@ from typing import Protocol
 from edge_agent.core.events import OnUnknown
 from edge_agent.core.messages import JsonObject, ToolSpec
 
+HANDOFF = "transfer_to_"  # and the name of an agent: a tool that gives the work to it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFile:

@@ -1,15 +1,25 @@
 """The conversation of a run as its model saw it, built by a walk over its records alone."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, Refusal
-from edge_agent.core.events import ModelAnswered, ModelRefused, ModelRejected, ModelRequested, OfferedTools
+from edge_agent.core.events import (
+    Handoff,
+    ModelAnswered,
+    ModelRefused,
+    ModelRejected,
+    ModelRequested,
+    OfferedTools,
+    RunCreated,
+)
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.messages import Message, UserMessage
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Record
 from edge_agent.core.signals import Cancelled, Suspend
+from edge_agent.core.tooling import HANDOFF
 from edge_agent.loop.calls import ENDED, told
 from edge_agent.loop.direct import history
 from edge_agent.loop.planned import whole
@@ -38,12 +48,21 @@ class _Recalling(ReplayWalk):
     """Remembers the last prompt that was built. The prompts themselves are compared with nothing."""
 
     def __init__(self, run_id: str, records: Sequence[Record]) -> None:
+        created = cast(RunCreated, records[0].event)
+        handed = {record.event.to for record in records if isinstance(record.event, Handoff)}
+        self._handoffs = {f"{HANDOFF}{name}"[:64]: name for name in handed}
+        agent = AgentSpec(name=created.agent_name, handoffs=self._handoffs)
         tools = RecordedTools((), ())
-        agent = AgentSpec(name=records[-1].agent)
-        ports = Ports(clock=NoClock(), sink=Unheard(), agent=agent, model=_no_model, tools=tools)
-        super().__init__(run_id, records, ports, tools)
+        super().__init__(
+            run_id, records, Ports(clock=NoClock(), sink=Unheard(), agent=agent, model=_no_model, tools=tools)
+        )
         self.attempt = ""
         self.shown: tuple[Message, ...] = (*history(self), UserMessage(text=self.created.input))
+
+    def hand_over(self, name: str | None) -> None:
+        """To whomever the log says: whether the code still has that agent is no matter here."""
+        own = self.ports.agent
+        self.agent = own if name in (None, own.name) else AgentSpec(name=str(name), handoffs=self._handoffs)
 
     def met(
         self,
@@ -56,7 +75,7 @@ class _Recalling(ReplayWalk):
             return
         offered = (asked and asked.tools) or tools
         if offered is not None:
-            self.tools.at(offered)
+            self.recorded_tools.at(offered)
         self.attempt, self.shown = key, build().messages
 
 

@@ -37,8 +37,10 @@ def up_to(records: Sequence[Record], at: int) -> Sequence[Record]:
     return records[: records[at - 1].batch]
 
 
-def kept(records: Sequence[Record], *, approval_changes: bool = False) -> list[Record]:
-    """What a fork takes of these records, still numbered as they were. `approval_changes`: it has a mode of its own."""
+def kept(records: Sequence[Record], *, approval_changes: bool = False, limits_change: bool = False) -> list[Record]:
+    """What a fork takes of these records, still numbered as they were.
+
+    approval_changes: it has a mode of its own. limits_change: that a cap was reached is to be found out again."""
     known = {record.key for record in records}
     open_scopes = set(_open_scopes(records, known))
     exceeded: set[BudgetKind] = set()
@@ -49,7 +51,7 @@ def kept(records: Sequence[Record], *, approval_changes: bool = False) -> list[R
             _is_about_the_other_run(record)
             or _lies_in(open_scopes, record.key)
             or (approval_changes and isinstance(record.event, ApprovalModeChanged))
-            or (isinstance(record.event, BudgetExceeded) and _repeated(record.event.kind, exceeded))
+            or (isinstance(record.event, BudgetExceeded) and (limits_change or _repeated(record.event.kind, exceeded)))
         )
     ]
 

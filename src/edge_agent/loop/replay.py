@@ -6,7 +6,7 @@ builds the prompt of every attempt, and enters what has come to its end.
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from edge_agent.core import keys
 from edge_agent.core.difference import Difference, DifferenceKind
@@ -16,6 +16,7 @@ from edge_agent.core.journal import Journal
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Record, StoredFile
 from edge_agent.core.signals import Cancelled, Suspend
+from edge_agent.core.tooling import Tools
 from edge_agent.loop import close
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.offer import is_of_server, offer
@@ -35,8 +36,14 @@ async def replay(
     """The first difference between what the code asks for and what was recorded; None where there is none.
 
     `ports`: of the agent as it is today; no model, tool or hook is called. `files`: those of the log."""
-    tools = RecordedTools(ports.tools.offered(), files)
-    walk = ReplayWalk(run_id, records, replace(ports, tools=tools, sink=Unheard(), model=_no_model), tools)
+    files = tuple(files)
+
+    def recorded(tools: Tools) -> RecordedTools:
+        return RecordedTools(tools.offered(), files)
+
+    others = {name: (agent, recorded(tools)) for name, (agent, tools) in ports.others.items()}
+    quiet = replace(ports, tools=recorded(ports.tools), others=others, sink=Unheard(), model=_no_model)
+    walk = ReplayWalk(run_id, records, quiet)
     try:
         return await _verdict(walk)
     except Differs as found:
@@ -130,10 +137,11 @@ def _other_end(walk: "ReplayWalk", message: str) -> Difference:
 class ReplayWalk(Walk):
     """Raises Differs at the first difference and EndOfRecords where the log ends."""
 
-    def __init__(self, run_id: str, records: Sequence[Record], ports: Ports, tools: RecordedTools) -> None:
+    def __init__(self, run_id: str, records: Sequence[Record], ports: Ports) -> None:
+        """All tools of the ports are RecordedTools."""
         journal = Journal(RecordedLog(records), ports.clock, ports.sink)
         super().__init__(run_id, journal, ports, Slice(until=0, most=0))
-        self.tools, self._hashes = tools, PromptHashes()
+        self._hashes = PromptHashes()
         self._scope, self._but = "", ""
 
     # -- what is on record
@@ -174,6 +182,11 @@ class ReplayWalk(Walk):
         return key.startswith(self._scope) and not (self._but and key.startswith(self._but))
 
     # -- prompts
+    @property
+    def recorded_tools(self) -> RecordedTools:
+        """Of the agent whose turn it is."""
+        return cast(RecordedTools, self.tools)
+
     def met(
         self,
         key: str,
@@ -193,14 +206,14 @@ class ReplayWalk(Walk):
 
     def _same_tools(self, key: str, offered: OfferedTools) -> bool:
         """False where nobody can tell: a server's tools that the log does not describe."""
-        unknown = self.tools.at(offered)
+        unknown = self.recorded_tools.at(offered)
         gone = [name for name in unknown if not is_of_server(name)]
         if gone:
             self._differs("tools", key, f"{key} was offered tools that are no longer in the code: {', '.join(gone)}")
         if unknown:
             return False
-        if offered.names and offer(self.tools.offered()).version != offered.version:
-            own = ", ".join(name for name in offered.names if name in self.tools.functions)
+        if offered.names and offer(self.recorded_tools.offered()).version != offered.version:
+            own = ", ".join(name for name in offered.names if name in self.recorded_tools.functions)
             self._differs(
                 "tools", key, f"the descriptions of tools have changed since {key}; these are the code's: {own}"
             )

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from edge_agent.core.tooling import HANDOFF
+
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 RULE = "a name begins with a letter or _ and has at most 64 letters, digits, _ and -"
 
 RESERVED = frozenset(
     {"find_tools", "load_skill", "read_skill_file", "save_skill", "forget_skill", "web_fetch", "read_result"}
 )
-HANDOFF = "transfer_to_"
 
 
 def fault_of(name: str) -> str | None:
