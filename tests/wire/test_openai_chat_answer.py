@@ -8,7 +8,16 @@ import pytest
 from edge_agent.core.errors import ModelError
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import OpaquePart
-from edge_agent.core.model import CalledTool, Finished, ModelEvent, Opaque, ReasoningDelta, TextDelta, UsageSeen
+from edge_agent.core.model import (
+    CalledTool,
+    CallGrew,
+    Finished,
+    ModelEvent,
+    Opaque,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
 from edge_agent.core.usage import Usage
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.failures import Source
@@ -23,8 +32,9 @@ def answer(**options: Any) -> ChatAnswer:
 
 
 def read(body: bytes, **options: Any) -> list[ModelEvent]:
+    """All but what is only there to be measured."""
     one = answer(**options)
-    return one.feed(body) + one.end()
+    return [event for event in one.feed(body) + one.end() if not isinstance(event, CallGrew)]
 
 
 def stream(*payloads: Json | str, done: bool = True) -> bytes:
@@ -122,10 +132,19 @@ def test_a_finish_reason_or_done_ends_an_answer(done: bool) -> None:
 def test_without_either_the_answer_was_cut_and_its_calls_are_not_told() -> None:
     body = stream(chunk({"content": "x", "tool_calls": [call("f", "{}", index=0)]}), done=False)
     one = answer()
-    assert one.feed(body) == [TextDelta(text="x")]
+    assert one.feed(body) == [TextDelta(text="x"), CallGrew(text="{}")]
     with pytest.raises(ModelError) as caught:
         one.end()
     assert (caught.value.kind, caught.value.retryable) == ("truncated", True)
+
+
+def test_what_calls_grow_by_is_told_as_it_comes_so_that_it_can_be_measured() -> None:
+    one = answer()
+    told = [
+        one.feed(stream(chunk({"tool_calls": [call(name, piece, index=0)]}), done=False))
+        for name, piece in (("f", '{"a'), (None, '": 1'), (None, "}"))
+    ]
+    assert told == [[CallGrew(text='{"a')], [CallGrew(text='": 1')], [CallGrew(text="}")]]
 
 
 def test_nothing_is_read_beyond_done() -> None:

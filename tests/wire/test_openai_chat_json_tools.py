@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edge_agent.core.errors import ModelError
 from edge_agent.core.messages import AssistantMessage, ToolCall, ToolMessage, ToolSpec, UserMessage
-from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
+from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.failures import Source
@@ -55,7 +55,8 @@ def answered(content: str, *, finish: str = "stop", size: int = 0) -> list[Model
         chunk = {"choices": [{"index": 0, "delta": {"content": piece}}]}
         events += answer.feed(f"data: {json.dumps(chunk)}\n\n".encode())
     end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
-    return events + answer.feed(f"data: {json.dumps(end)}\n\n".encode()) + answer.end()
+    events += answer.feed(f"data: {json.dumps(end)}\n\n".encode()) + answer.end()
+    return [event for event in events if not isinstance(event, CallGrew)]  # which is there to be measured only
 
 
 def text_of(events: list[ModelEvent]) -> str:

@@ -35,6 +35,13 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallGrew:
+    """What came of tool calls just now: to be measured, and for nothing else. The call comes whole, at the end."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
     """A whole tool call; `arguments` is the text the model wrote, not yet parsed."""
 
@@ -61,7 +68,7 @@ class Finished:
     reason: FinishReason
 
 
-ModelEvent = TextDelta | ReasoningDelta | CalledTool | Opaque | UsageSeen | Finished
+ModelEvent = TextDelta | ReasoningDelta | CallGrew | CalledTool | Opaque | UsageSeen | Finished
 
 
 class Model(Protocol):

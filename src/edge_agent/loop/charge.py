@@ -34,8 +34,9 @@ class Charge:
     price: Price
 
     def usage(self, heard: Heard) -> Usage:
-        limits, said, thought = self.walk.created.limits, heard.meter.tokens, heard.thought_meter.tokens
-        estimate = Usage(input=self.input_tokens, output=said + thought, reasoning=thought)
+        limits, thought = self.walk.created.limits, heard.thought_meter.tokens
+        said = heard.meter.tokens + heard.pending.tokens + thought
+        estimate = Usage(input=self.input_tokens, output=said, reasoning=thought)
         whole = heard.finish_reason is not None and not heard.left
         return (budget.counted if whole else budget.heard_of)(limits, heard.usage, estimate)
 

@@ -21,6 +21,7 @@ from edge_agent.core.events import (
 from edge_agent.core.messages import AssistantMessage, JsonObject, OpaquePart, ToolCall
 from edge_agent.core.model import (
     CalledTool,
+    CallGrew,
     Finished,
     Model,
     ModelEvent,
@@ -56,7 +57,8 @@ class Said:
 class Heard:
     """What an attempt has said so far; what is kept of it when it fails in the middle.
 
-    left: before its end, because it had said enough; late: or because the time was up."""
+    pending: calls that are still being written. left: before its end, because it had said enough; late: or because the
+    time was up."""
 
     text: Said = field(default_factory=Said)
     thought: Said = field(default_factory=Said)
@@ -66,12 +68,13 @@ class Heard:
     finish_reason: FinishReason | None = None
     meter: Meter = field(default_factory=Meter)
     thought_meter: Meter = field(default_factory=Meter)
+    pending: Meter = field(default_factory=Meter)
     left: bool = False
     late: bool = False
 
     @property
     def anything(self) -> bool:
-        return bool(self.text.length or self.thought.length or self.calls)
+        return bool(self.text.length or self.thought.length or self.calls or self.pending.tokens)
 
     def message(self) -> AssistantMessage:
         return AssistantMessage(text=str(self.text), calls=tuple(self.calls), opaque=tuple(self.opaque))
@@ -113,7 +116,7 @@ class Listener:
 
     def _enough(self) -> bool:
         self.heard.late = self.until is not None and self.walk.ports.clock.now() >= self.until
-        return self.heard.late or passes(self.most, self.heard.meter, self.heard.thought_meter)
+        return self.heard.late or passes(self.most, self.heard.meter, self.heard.thought_meter, self.heard.pending)
 
     def _take(self, event: ModelEvent) -> None:
         heard = self.heard
@@ -124,8 +127,11 @@ class Listener:
             case ReasoningDelta(text=text):
                 heard.thought_meter.add(text)
                 self._think(self.thoughts.feed(text))
+            case CallGrew(text=text):
+                heard.pending.add(text)
             case CalledTool(name=name, arguments=arguments):
                 heard.meter.add(f"{name} {arguments}\n")
+                heard.pending = Meter()  # calls come whole together, at the end
                 heard.calls.append(self._call(keys.tool_call(self.asked, len(heard.calls)), event))
             case Opaque(part=opaque):
                 heard.opaque.append(opaque)

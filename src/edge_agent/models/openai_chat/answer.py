@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject, OpaquePart
-from edge_agent.core.model import Finished, ModelEvent, Opaque, UsageSeen
+from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageSeen
 from edge_agent.core.usage import Usage
 from edge_agent.models.openai_chat.body import Body, cut
 from edge_agent.models.openai_chat.deltas import Deltas
@@ -55,7 +55,10 @@ class ChatAnswer:
     def feed(self, chunk: bytes) -> list[ModelEvent]:
         for payload in self._body.feed(chunk):
             self._take(payload)
-        return self._said(self._deltas.drain())
+        events = self._deltas.drain()
+        if grown := self._calls.growth():
+            events.append(CallGrew(text=grown))
+        return self._said(events)
 
     def end(self) -> list[ModelEvent]:
         """The rest of a whole answer, `Finished` last."""

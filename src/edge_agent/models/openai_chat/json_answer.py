@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.model import CalledTool, Finished, ModelEvent, TextDelta
+from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, TextDelta
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.deltas import Deltas
 from edge_agent.models.openai_chat.failures import Source
@@ -52,6 +52,8 @@ class JsonToolAnswer:
         for event in events:
             if isinstance(event, TextDelta):
                 self._text(event.text)
+                if self._string is None and not self._plain:
+                    read.append(CallGrew(text=event.text))
                 read += self._deltas.drain()
             elif isinstance(event, Finished):
                 read += self._end(event.reason)

@@ -49,6 +49,7 @@ class ToolCalls:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._fresh: list[str] = []
 
     def __bool__(self) -> bool:
         return any(call.name or call.text for call in self._calls)
@@ -65,6 +66,12 @@ class ToolCalls:
                 self._add(call, fragment)
                 if fragment.name:
                     named.append(call)
+
+    def growth(self) -> str:
+        """What the calls have grown by since this was asked last."""
+        grown = "".join(self._fresh)
+        self._fresh.clear()
+        return grown
 
     def whole(self) -> list[CalledTool]:
         """Every call, for the end of the answer."""
@@ -107,6 +114,7 @@ class ToolCalls:
         call.extra.update(fragment.extra)
         if fragment.arguments:
             call.arguments.append(fragment.arguments)
+            self._fresh.append(fragment.arguments)
         if fragment.index is not None:
             self._by_index.setdefault(fragment.index, call)
 
