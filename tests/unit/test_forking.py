@@ -296,9 +296,9 @@ async def test_a_log_that_was_recorded_is_replayed_against_the_agent_as_it_is() 
 
 async def test_a_log_that_no_run_can_have_made_is_refused() -> None:
     """Every attempt reserves its cost; here none does."""
-    lines = [json.loads(line) for line in (await record(looking(), "go")).splitlines()]
+    lines: list[JsonObject] = [json.loads(line) for line in (await record(looking(), "go")).splitlines()]
     attempt = next(number for number, line in enumerate(lines) if line.get("type") == "model.requested")
-    poor = [{**line, "money": {}} for line in lines[1 : attempt + 1]]
+    poor: list[JsonObject] = [{**line, "money": {}} for line in lines[1 : attempt + 1]]
     with pytest.raises(Refusal) as refusal:
         await replay(looking(), "\n".join(map(json.dumps, [lines[0], *poor])))
     assert refusal.value.code == "not_a_log"

@@ -24,9 +24,10 @@ from edge_agent.core.events import (
     ToolResult,
 )
 from edge_agent.core.hooks import Hooks
+from edge_agent.core.journal import Journal
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, ToolSpec, UserMessage
-from edge_agent.core.model import ModelRequest
+from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Record, StoredFile
 from edge_agent.core.state import fold
 from edge_agent.core.usage import Amount, Usage
@@ -34,10 +35,13 @@ from edge_agent.loop import prompts
 from edge_agent.loop.conversation import conversation
 from edge_agent.loop.fork import kept, numbered, up_to
 from edge_agent.loop.offer import file_name, offer
+from edge_agent.loop.planned import whole
 from edge_agent.loop.prompt_hash import PromptHashes, prompt_hash
+from edge_agent.loop.recorded import RecordedLog, Unheard
 from edge_agent.loop.replay import replay
-from edge_agent.loop.walk import Ports
-from edge_agent.testing import in_virtual_time
+from edge_agent.loop.walk import Ports, Slice, Walk
+from edge_agent.testing import Kill, in_virtual_time
+from edge_agent.testing.faults import When
 from edge_agent.testing.virtual_time import BEGIN
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
@@ -103,6 +107,15 @@ def created_of(world: World) -> RunCreated:
     created = world.records[0].event
     assert isinstance(created, RunCreated)
     return created
+
+
+@pytest.mark.parametrize("scenario", [RICH, PLANNED], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_that_was_killed_on_its_way_has_no_difference(scenario: Scenario, when: When) -> None:
+    """Its attempts that were lost have prompts too, and were made again."""
+    calm = World(scenario).lived()
+    for append in range(1, calm.appends + 1, 2):
+        assert replayed(World(scenario, [Kill(append, when)]).lived()) is None
 
 
 # -- other prompts
@@ -323,13 +336,29 @@ def test_the_cost_of_fold_walk_and_replay_is_told() -> None:
         began = time.perf_counter()
         fold(RUN, records)
         folded = time.perf_counter()
+        in_virtual_time(walked(records, ports))
+        past = time.perf_counter()
         assert in_virtual_time(replay(RUN, records, ports)) is None
         compared = time.perf_counter()
         in_virtual_time(conversation(RUN, records))
         recalled = time.perf_counter()
-        spent = (folded - began, compared - folded, recalled - compared)
+        spent = (folded - began, past - folded, compared - past, recalled - compared)
         each = ", ".join(f"{1e6 * seconds / len(records):.1f}" for seconds in spent)
-        print(f"{len(records)} records: µs a record for fold, replay, conversation: {each}")
+        print(f"{len(records)} records: µs a record for fold, walk, replay, conversation: {each}")
+
+
+async def walked(records: Sequence[Record], ports: Ports) -> None:
+    """As a slice begins: the records are indexed and walked up to where something would be done."""
+
+    class Frontier(Exception):
+        """Here a model would be asked."""
+
+    def no_model(name: str) -> Model:
+        raise Frontier
+
+    journal = Journal(RecordedLog(records), ports.clock, Unheard())
+    with pytest.raises(Frontier):
+        await whole(Walk(RUN, journal, replace(ports, model=no_model), Slice(until=0, most=1)))
 
 
 def long_log(rounds: int) -> list[Record]:
