@@ -74,6 +74,22 @@ async def test_a_refused_connection_is_one_and_retryable() -> None:
     assert (error.kind, error.retryable) == ("connection", True)
 
 
+async def test_a_connection_that_breaks_before_the_answer_may_be_counted_and_is_a_cut() -> None:
+    async def hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    listening = await asyncio.start_server(hangs_up, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    endpoint = Endpoint(provider="test", base_url=f"http://127.0.0.1:{port}/v1")
+    one = OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
+    async with listening:
+        with pytest.raises(ModelError) as caught:
+            await listen(one)
+    assert (caught.value.kind, caught.value.retryable) == ("truncated", True)
+
+
 @pytest.mark.parametrize("base_url", ["ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"])
 async def test_an_impossible_address_is_a_failed_connection(base_url: str) -> None:
     endpoint = Endpoint(provider="test", base_url=base_url)

@@ -8,6 +8,7 @@ import httpx2
 
 from edge_agent.models.transport import TransportError
 
+SENT = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 ClientFactory = Callable[[], httpx2.AsyncClient]
 
 
@@ -28,7 +29,7 @@ class HttpxTransport:
         except BaseException as error:
             await self._close(client)
             if isinstance(error, Exception):  # a strange host or port raises all kinds, groups of errors among them
-                raise TransportError(_told(error)) from error
+                raise TransportError(_told(error), sent=isinstance(error, SENT)) from error
             raise
         return HttpxReply(response, None if self._shared else client)
 

@@ -10,7 +10,12 @@ from edge_agent.core.errors import EdgeAgentError
 
 
 class TransportError(EdgeAgentError):
-    """No connection, or one that broke. Its message holds no header, no key and no query."""
+    """No connection, or one that broke. Its message holds no header, no key and no query. `sent`: the request was on
+    its way already, so that it may be counted."""
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class Reply(Protocol):

@@ -77,6 +77,8 @@ class OpenAIChat:
         try:
             reply = await patience.wait(self.transport.post(url, headers(request, self.endpoint), body))
         except TransportError as error:
+            if error.sent:
+                raise cut(source, f"broke off before its answer ({error})") from error
             remedy = "Check that the base URL is right and the server runs."
             raise source.error("connection", f"cannot be reached ({error})", remedy, retryable=True) from error
         except OutOfPatience as over:
