@@ -104,7 +104,9 @@ class StartRun(Asked):
     models: StageModels | None = Field(default=None, description="Models of the stages of a planned run.")
     approval: ApprovalMode | None = Field(default=None, description="The agent's own mode, or a stricter one.")
     tool_rules: ToolRules | None = Field(
-        default=None, max_length=200, description="By a tool's name or a glob; in addition to the agent's.",
+        default=None,
+        max_length=200,
+        description="By a tool's name or a glob; in addition to the agent's.",
         examples=[{"github__delete_*": "deny"}],
     )
     history: tuple[HistoryTurn, ...] = Field(default=(), max_length=MAX_TURNS)
