@@ -14,6 +14,7 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Log, Record
+from edge_agent.core.price import Price
 from edge_agent.core.state import RunState, fold
 from edge_agent.core.tooling import Tools
 from edge_agent.loop.driver import SliceBudget
@@ -51,6 +52,7 @@ class Setting:
     ports: Callable[[], None] = lambda: None
     log: Log | None = None
     max_retries: int = 2
+    price: Callable[[str], Price | None] = lambda name: None
     output_schema: JsonObject | None = None
     faults: Callable[[JsonObject, Any], Sequence[str]] = lambda schema, value: ()
     approval: ApprovalMode = "autopilot"
@@ -153,6 +155,7 @@ async def _live(setting: Setting) -> Lived:
             secrets=setting.secrets,
             declared=setting.declared,
             max_retries=setting.max_retries,
+            price=setting.price,
             faults=setting.faults,
             forbidden=setting.forbidden(),
             approval_seconds=setting.approval_seconds,
