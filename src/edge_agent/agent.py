@@ -69,6 +69,7 @@ class Agent:
             force_text_after_tool=self.force_text_after_tool,
             replan_after=self.replan_after,
             strict_tools=self.strict_tools,
+            forbidden=tuple(glob for glob, rule in self.tool_rules.items() if rule == "deny"),
         )
 
     async def run(

@@ -32,6 +32,7 @@ class MemoryRuns:
     known: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     asked: list[tuple[str, RunMethod, JsonObject]] = field(default_factory=list[tuple[str, RunMethod, JsonObject]])
     turns: list[JsonObject] = field(default_factory=list[JsonObject])
+    approval: JsonObject = field(default_factory=dict[str, Any])
 
     async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
         self.asked.append((run_id, method, payload))
@@ -41,6 +42,10 @@ class MemoryRuns:
             return self._fork(run_id, payload)
         if run_id not in self.known:
             raise Refusal(404, "unknown_run", "There is no run with this id.")
+        if method in ("approval", "decision"):
+            return {**state_of(run_id), "approval": self.approval}
+        if method == "state" and self.approval:
+            return {**state_of(run_id), "approvals": [self.approval]}
         return {"turns": self.turns} if method == "turns" else state_of(run_id)
 
     def _fork(self, run_id: str, payload: JsonObject) -> JsonObject:

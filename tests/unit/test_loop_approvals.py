@@ -27,6 +27,7 @@ from edge_agent.core.events import (
 from edge_agent.core.messages import JsonObject, ToolMessage
 from edge_agent.core.state import RunState, fold
 from edge_agent.core.tooling import Tool
+from edge_agent.loop import decisions
 from edge_agent.loop.approvals import ALWAYS_RUN, Policy, Wanted, decide_permission
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer, ScriptedModel
@@ -729,3 +730,33 @@ def test_the_state_lists_what_waits_for_a_person() -> None:
     assert (state.status, state.approval_mode, state.waiting_for.reasons) == ("waiting", "ask-writes", ("approval",))
     (open_,) = state.approvals
     assert (open_.name, open_.status, open_.arguments) == ("pay", "pending", {"amount": 5})
+
+
+def test_a_request_is_shown_with_what_became_of_it() -> None:
+    acts: dict[str, Act] = {
+        "approved": decides(C0, approved=True),
+        "denied": decides(C0, approved=False),
+        "withdrawn": cancels,
+        "expired": lambda _: None,
+    }
+    for status, act in acts.items():
+        run = lived([], (f"{C0}/approval", act))
+        shown = decisions.shown(run.object.instance.journal, keys.call_id("run-1", C0))
+        assert (shown.status, shown.decision is not None) == (status, True)
+
+
+def test_a_mode_that_is_not_allowed_or_looser_for_a_run_token_or_too_late_is_refused() -> None:
+    def tried(inbox: Inbox) -> None:
+        only: tuple[ApprovalMode, ...] = ("ask-all",)
+        for allowed, tighten in ((only, False), (MODES, True)):
+            with pytest.raises(Refusal) as no:
+                inbox.change_mode("autopilot", allowed=allowed, tighten=tighten)
+            refused.append((no.value.status, no.value.code))
+        inbox.cancel()
+
+    run = lived([], (f"{C0}/approval", tried))
+    with pytest.raises(Refusal) as late:
+        run.object.instance.inbox.change_mode("read-only", allowed=MODES)
+    assert refused == [(422, "mode_not_allowed"), (403, "only_tighten")]
+    assert (late.value.status, late.value.code) == (409, "run_ended")
+    assert not run.of(ApprovalModeChanged)

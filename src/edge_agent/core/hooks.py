@@ -51,7 +51,7 @@ ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable
 class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
-    handoffs: the agents its tools hand over to, by the tools' names."""
+    handoffs: the agents its tools hand over to, by the tools' names. forbidden: its own deny rules."""
 
     name: str
     instructions: str = ""
@@ -61,3 +61,4 @@ class AgentSpec:
     strict_tools: bool = False
     models: tuple[str, ...] = ()
     handoffs: Mapping[str, str] = field(default_factory=dict[str, str])
+    forbidden: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def _policy(walk: Walk) -> Policy:
     return Policy(
         mode=mode_of(walk.journal),
         rules=walk.created.tool_rules,
-        forbidden=walk.ports.forbidden,
+        forbidden=(*walk.ports.forbidden, *walk.agent.forbidden),
         remembered=[event for event in resolved if event.remember],
     )
 
