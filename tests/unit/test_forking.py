@@ -282,11 +282,12 @@ async def test_a_log_that_was_recorded_is_replayed_against_the_agent_as_it_is() 
     log = await record(looking(), "go")
     assert await replay(looking(), log) is None
     assert await replay(looking(), log.encode()) is None
-    for changes, kind, key in (
+    cases: tuple[tuple[JsonObject, str | None, str | None], ...] = (
         ({"instructions": "Be brief."}, "prompt", "s1/r1/a0"),
         ({"tools": []}, "tools", "s1/r1/a0"),
         ({"mode": "planned"}, None, None),  # the mode is the log's
-    ):
+    )
+    for changes, kind, key in cases:
         found = await replay(looking(**changes), log)
         assert (found and found.kind, found and found.key) == (kind, key)
     with pytest.raises(Refusal) as refusal:
