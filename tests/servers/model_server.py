@@ -6,8 +6,9 @@ Which answer a request gets depends on the request alone, so that a killed and r
 the scenario is the model's name, or else the last word of that form in the newest user message that has one; the turn
 is the number of assistant messages. Scenarios:
 
-    text, text-N              a streamed text (of N tokens)          slow-text-N   the same, a token each 50 ms
-    rounds-N, rounds-N-M      N rounds of one tool call each, then a text of M tokens (200)
+    text, text-N              a streamed text (of N tokens, or its output cap)
+    slow-text-N               the same, a token each 50 ms
+    rounds-N, rounds-N-M      N rounds of one tool call each, while tools are offered, then a text of M tokens (200)
     calls-N                   one round of N tool calls, then a text
     refuse                    a refusal                              length        a text cut by the token limit
     hang                      headers, then silence                  silent        not even headers
@@ -273,7 +274,7 @@ class ModelServer:
             yield from _scripted(seen, answers[min(seen.turn, len(answers) - 1)])
             return
         rounds = numbers[0] if name == "rounds" else 1 if name == "calls" else 0
-        if _turn_of_run(seen.body) < rounds:
+        if _turn_of_run(seen.body) < rounds and seen.tools:
             count = numbers[0] if name == "calls" else 1
             yield from _scripted(seen, {"calls": [self._call(seen, number) for number in range(count)]})
             return
@@ -315,6 +316,8 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
         yield from _end(seen, "stop", 6)
         return
     yield _frame(_chunk(seen, {"role": "assistant", "content": ""}))
+    cap = seen.body.get("max_tokens", length)  # each word is a token
+    name, length = ("length", cap) if cap < length else (name, length)
     for number in range(length):
         if name in ("cut", "error-in-stream") and number >= length // 2:
             break

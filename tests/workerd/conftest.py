@@ -19,6 +19,8 @@ def variables(model: Running, tools: Running) -> dict[str, str]:
         "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
         "EDGE_AGENT_LIMITS": LIMITS,
         "EDGE_AGENT_STALL_TIMEOUT": "2",
+        "EDGE_AGENT_PROVIDERS": '{"elsewhere": {"base_url": "https://models.example.com/v1"}}',
+        "EDGE_AGENT_PRICES": '{"openai-compatible/priced": {"input": 1.0, "output": 4.0}}',
         "TOOL_SERVER_URL": tools.url,
     }
 
