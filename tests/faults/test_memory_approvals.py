@@ -1,5 +1,7 @@
 """Approvals, killed at every record: each decision is used once, nothing runs unallowed, the end is the same."""
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from edge_agent.core import keys
 from edge_agent.core.approval import Decision
 from edge_agent.core.events import ApprovalRequested, ApprovalResolved, ToolCalled
+from edge_agent.core.model import ModelRequest
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
@@ -115,6 +118,45 @@ SCENARIOS = [
 ]
 
 
+def cancels_step(inbox: Inbox) -> None:
+    inbox.cancel_step()
+
+
+def steps(request: ModelRequest) -> Answer:
+    """A plan of two steps; the first one pays twice, a round each."""
+    stage = (request.metadata or {}).get("stage", "round")
+    if stage == "plan":
+        entries = [{"id": name, "description": name} for name in ("act", "report")]
+        return Answer(text=json.dumps({"thought": "two steps", "steps": entries}))
+    if stage == "replan":
+        return Answer(text=json.dumps({"mode": "continue", "reason": "go on", "steps": []}))
+    shown = "\n".join(message.text for message in request.messages)
+    if stage == "final":
+        return Answer(text="done at last")
+    turn = sum(message.role == "assistant" for message in request.messages)
+    if turn < 2 and re.findall(r"# Your step \(\d+\)\n(\w+)", shown)[-1] == "act":
+        return calls("pay", "read")
+    return Answer(text="reported")
+
+
+PLANNED = [
+    Scenario(
+        name="a plan whose step asks twice",
+        mode="planned",
+        says=steps,
+        approval="ask-writes",
+        people=(person("s1/r1/c0", approved=True), person("s1/r2/c0", approved=False)),
+    ),
+    Scenario(
+        name="a step that is cancelled while it waits",
+        mode="planned",
+        says=steps,
+        approval="ask-writes",
+        people=(Person("s1/r1/c0/approval", cancels_step, 2.0), person("s1/r1/c0", approved=True, after=4.0)),
+    ),
+]
+
+
 def assert_used_once(world: World) -> None:
     """In a mode that asks before writes: each write that was begun has an approval of its own, each of them one use."""
     events = {record.key: record.event for record in world.records}
@@ -151,6 +193,30 @@ def test_a_run_with_approvals_killed_at_every_record_uses_each_decision_once_and
                 unknown += compare(calm, world)
                 assert_used_once(world)
     print(f"{scenario.name}: {points} kills, {unknown} outcomes became unknown")
+
+
+def unknown_payments(world: World) -> int:
+    """Payments that were lost before they happened, if any: nobody made them again."""
+    begun = {
+        r.event.idempotency_key for r in world.records if isinstance(r.event, ToolCalled) and r.event.name == "pay"
+    }
+    return sum(("pay", key) not in world.happened for key in begun)
+
+
+@pytest.mark.parametrize("scenario", PLANNED, ids=lambda scenario: scenario.name)
+def test_a_planned_run_with_approvals_killed_at_every_record_uses_each_decision_once(scenario: Scenario) -> None:
+    calm = World(scenario, followers=True).lived()
+    for append in range(1, calm.appends + 1):
+        for kills in ([], [Kill(append, "before")], [Kill(append, "after")]):
+            world = World(scenario, kills).lived()
+            check(world)
+            assert_used_once(world)
+            assert world.records[-1].type == "run.completed"
+            asked = [r for r in world.records if r.type == "tool.approval-requested"]
+            cut = any(r.type == "cancel.requested" for r in world.records)
+            paid = sum(name == "pay" for name, _ in world.happened)
+            assert (len(asked), paid) == ((1, 0) if cut else (2, 1 - unknown_payments(world)))
+    print(f"{scenario.name}: {2 * calm.appends} kills")
 
 
 def test_a_decision_whose_sender_does_not_ask_again_wakes_the_run_although_its_object_dies_with_it() -> None:

@@ -369,3 +369,11 @@ def rejection() -> ToolRejected:
 
 def sample(kind: str) -> RecordedEvent:
     return next(event for event in RECORDED if event.type == kind)
+
+
+def test_what_a_person_said_for_the_whole_of_the_other_run_is_not_said_for_the_fork() -> None:
+    remembering = next(scenario for scenario in APPROVALS if scenario.name == "remembered for the others and for later")
+    source = World(remembering).lived()
+    assert "s1/r2/c0/approval" not in {record.key for record in source.records}
+    forked = fork(source, seq_of(source, "s1/r2"))
+    assert "s1/r2/c0/approval" in {record.key for record in own(forked)}

@@ -125,12 +125,14 @@ def mode_of(journal: Journal) -> ApprovalMode:
 
 
 def _policy(walk: Walk) -> Policy:
-    resolved = [cast(ApprovalResolved, r.event) for r in walk.journal.types.get("tool.approval-resolved", ())]
+    """What was remembered for another run is not for the fork of it."""
+    resolved = walk.journal.types.get("tool.approval-resolved", ())
+    own = [cast(ApprovalResolved, record.event) for record in resolved if record.seq > walk.created.inherited]
     return Policy(
         mode=mode_of(walk.journal),
         rules=walk.created.tool_rules,
         forbidden=(*walk.ports.forbidden, *walk.agent.forbidden),
-        remembered=[event for event in resolved if event.remember],
+        remembered=[event for event in own if event.remember],
     )
 
 
