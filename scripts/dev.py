@@ -96,11 +96,11 @@ def _follow(server: Server) -> None:
             time.sleep(0.2)
 
 
-def edits() -> dict[Path, int]:
+def edits(root: Path = ROOT) -> dict[Path, int]:
     """Return the time of the last edit of each source."""
     times: dict[Path, int] = {}
     for folder in ("src", "durable_objects"):
-        for path in (ROOT / folder).rglob("*.py"):
+        for path in (root / folder).rglob("*.py"):
             with suppress(FileNotFoundError):  # an editor replaces it just now
                 times[path] = path.stat().st_mtime_ns
     return times

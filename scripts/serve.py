@@ -159,9 +159,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def require_free(port: int) -> None:
+def require_free(port: int, grace: float = FREED_SECONDS) -> None:
     """Raise `ServeError` when the port cannot be had: another server's answers would be taken for ours."""
-    deadline = time.monotonic() + FREED_SECONDS
+    deadline = time.monotonic() + grace
     while (fault := _fault_of(port)) and time.monotonic() < deadline:
         time.sleep(0.1)
     if fault == errno.EADDRINUSE:

@@ -22,8 +22,8 @@ KEPT_SUFFIXES = {".py", ".md", ".json", ".txt"}
 
 def main() -> None:
     """Stage the checkout this script lies in, and say in a line which source is no Python."""
-    for _, source in _sources(ROOT / "src", Path()):
-        _say_if_broken(source)
+    for line in broken_sources(ROOT):
+        print(line, file=sys.stderr)
     stage(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "worker")
 
 
@@ -52,14 +52,15 @@ def _sources(folder: Path, prefix: Path) -> Iterator[tuple[Path, Path]]:
         yield prefix / place, path
 
 
-def _say_if_broken(source: Path) -> None:
-    """Only say it: this Python may be older than the Worker's, which takes newer syntax."""
-    try:
-        if source.suffix == ".py":
-            compile(source.read_bytes(), source, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        print(f"{source.relative_to(ROOT)}:{line}: {getattr(error, 'msg', error)}", file=sys.stderr)
+def broken_sources(root: Path) -> Iterator[str]:
+    """Yield a line for each; to be said, not refused: this Python may be older than the Worker's newer syntax."""
+    for _, source in _sources(root / "src", Path()):
+        try:
+            if source.suffix == ".py":
+                compile(source.read_bytes(), source, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None)
+            yield f"{source.relative_to(root)}:{line}: {getattr(error, 'msg', error)}"
 
 
 def _copy_if_changed(source: Path, target: Path) -> None:

@@ -18,36 +18,28 @@ def test_what_is_for_this_machine_does_not_reach_the_worker() -> None:
     assert dev.passed_on({**for_it, **others}) == for_it
 
 
-def test_a_port_that_is_taken_is_refused_with_the_way_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "FREED_SECONDS", 0.0)
+def test_a_port_that_is_taken_is_refused_with_the_way_to_another() -> None:
     with socket.create_server((serve.HOST, 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(serve.ServeError, match=rf"port {port} is taken .*PORT={port + 1} make dev"):
-            serve.require_free(port)
+            serve.require_free(port, grace=0.0)
     serve.require_free(port)
 
 
-def test_an_edit_is_seen_whatever_its_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(dev, "ROOT", tmp_path)
+def test_an_edit_is_seen_whatever_its_time(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     source = tmp_path / "src" / "agents.py"
     source.write_text("agents = [")
-    before = dev.edits()
-    assert dev.edits() == before
+    before = dev.edits(tmp_path)
+    assert dev.edits(tmp_path) == before
     source.unlink()
-    assert dev.edits() != before
+    assert dev.edits(tmp_path) != before
 
 
-def test_a_broken_source_is_named_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for folder in ("src", "durable_objects"):
-        (tmp_path / folder).mkdir()
+def test_a_broken_source_is_named_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
     (tmp_path / "src" / "agents.py").write_text("good = 1\nbad = (1,\n")
-    monkeypatch.setattr(stage, "ROOT", tmp_path)
-    monkeypatch.setattr("sys.argv", ["stage.py", str(tmp_path / "staged")])
-    stage.main()
-    assert capsys.readouterr().err == "src/agents.py:2: '(' was never closed\n"
+    assert list(stage.broken_sources(tmp_path)) == ["src/agents.py:2: '(' was never closed"]
 
 
 @pytest.mark.parametrize(
