@@ -729,6 +729,7 @@ def test_the_state_lists_what_waits_for_a_person() -> None:
     assert state.waiting_for
     assert (state.status, state.approval_mode, state.waiting_for.reasons) == ("waiting", "ask-writes", ("approval",))
     (open_,) = state.approvals
+    assert state.spent.tool_calls == 1, "reserved with the question"
     assert (open_.name, open_.status, open_.arguments) == ("pay", "pending", {"amount": 5})
 
 
