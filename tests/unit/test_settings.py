@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_agent.core.errors import ConfigError
+from edge_agent.core.price import Price
 from edge_agent.wire.settings import NamedToken, Settings
 
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -162,8 +163,15 @@ def test_an_mcp_server_has_a_name_that_can_stand_before_two_underscores(name: st
 
 
 def test_limits_may_raise_lower_or_lift_a_cap() -> None:
-    read = settings(LIMITS='{"max_steps": 40, "max_seconds": 2.5, "max_tool_calls": null}')
-    assert read.limits == {"max_steps": 40, "max_seconds": 2.5, "max_tool_calls": None}
+    read = settings(LIMITS='{"max_steps": 40, "max_seconds": 2.5, "max_cost_usd": 0.5, "max_tool_calls": null}')
+    assert read.limits == {"max_steps": 40, "max_seconds": 2.5, "max_cost_usd": 0.5, "max_tool_calls": None}
+
+
+def test_prices_are_dollars_per_million_and_the_window_counts_tokens() -> None:
+    read = settings(PRICES='{"a/b": {"input": 0.5, "cached": 0, "output": 2}}', CONTEXT_WINDOW="8192")
+    assert read.prices == {"a/b": Price(input=0.5, cached=0.0, output=2.0)}
+    assert read.context_window == 8_192
+    assert (settings().prices, settings().context_window) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +199,11 @@ def test_a_limit_is_a_known_positive_number(text: str) -> None:
         ("name", "NAME", "x\r\nEvil: 1"),
         ("log_level", "LOG_LEVEL", "loud"),
         ("mode", "MODE", "dreamy"),
+        ("prices", "PRICES", '{"a/b": {"input": 1}}'),
+        ("prices", "PRICES", '{"a/b": {"input": -1, "output": 2}}'),
+        ("prices", "PRICES", '{"a/b": {"input": 1, "output": 2, "cashed": 1}}'),
+        ("context_window", "CONTEXT_WINDOW", "512"),
+        ("context_window", "CONTEXT_WINDOW", "8k"),
         ("api_key", "API_KEY", "key with space"),
         ("secret_key", "SECRET", "not base64!"),
         ("secret_key", "SECRET", "c2hvcnQ="),
