@@ -2,6 +2,7 @@
 
 import { follow, problemOf } from "./follow.js";
 import { RunList } from "./runs.js";
+import { Steering } from "./steer.js";
 import { Timeline } from "./timeline.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,9 +10,13 @@ let current = null; // the run on show: {id, links, timeline, stop}
 const runs = new RunList({ section: $("runs"), list: $("run-list"), older: $("older") }, () => bearer(apiToken()));
 const LISTED_AFTER = 1_000; // ms that a run needs, at most, to tell of its end
 let key = newKey(); // of the start: pressing Start again after a lost answer makes no second run
+const steering = new Steering(
+  { form: $("steer"), text: $("message"), send: $("send"), trouble: $("steer-trouble"), endStep: $("end-step"), fallback: $("run-title") },
+  (path, body) => command(`${current.path}${path}`, body), newKey,
+);
 
 $("start").addEventListener("submit", (event) => { event.preventDefault(); start(); });
-$("task").addEventListener("input", () => { key = newKey(); });
+for (const id of ["task", "mode"]) $(id).addEventListener("input", () => { key = newKey(); });
 $("task").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("start").requestSubmit();
 });
@@ -29,7 +34,7 @@ async function start() {
     const answer = await fetch("/v1/runs", {
       method: "POST",
       headers: { "content-type": "application/json", "idempotency-key": key, ...bearer(token) },
-      body: JSON.stringify({ input: $("task").value }),
+      body: JSON.stringify({ input: $("task").value, ...($("mode").value && { mode: $("mode").value }) }),
     });
     if (!answer.ok) return refuse(await problemOf(answer));
     if (token) sessionStorage.setItem("token", token);
@@ -73,6 +78,7 @@ function open(id) {
     changed: () => {
       if (timeline.ended && !$("cancel").hidden) setTimeout(() => runs.refresh(), LISTED_AFTER);
       $("cancel").hidden = timeline.ended;
+      steering.show({ working: !timeline.ended, step: timeline.step });
     },
   });
   const links = { events: `${path}/events`, ws: `${path}/ws` };
@@ -81,6 +87,8 @@ function open(id) {
   $("run").hidden = false;
   runs.mark(id);
   $("cancel").disabled = false;
+  $("cancel").hidden = true;
+  steering.reset();
   show($("connection"), "");
   current.stop = follow(run, {
     event: (event) => timeline.take(event),

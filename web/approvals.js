@@ -9,8 +9,9 @@ const ENDS = {
 };
 
 export class Approval {
-  /** @param {object} event tool.approval-requested @param {(body: object) => Promise<string>} decide what it was refused with */
-  constructor(event, decide) {
+  /** @param {object} event tool.approval-requested @param {(body: object) => Promise<string>} decide what it was refused with
+   *  @param {string} level of its heading */
+  constructor(event, decide, level = "h3") {
     this.event = event;
     this.decide = decide;
     const id = `a-${event.call_id}-${event.seq}`;
@@ -27,7 +28,7 @@ export class Approval {
     this.buttons = [this.button("Approve", true), this.button("Deny", false)];
     this.trouble = element("p", "bad");
     this.trouble.setAttribute("role", "alert");
-    const title = element("h3", "", `May ${event.name}${event.server ? ` of ${event.server}` : ""} run?`);
+    const title = element(level, "", `May ${event.name}${event.server ? ` of ${event.server}` : ""} run?`);
     title.id = `${id}-title`;
     const kind = event.read_only ? "It only reads." : "It may change something.";
     const again = event.cause ? " It was begun before, and nobody knows whether it happened." : "";

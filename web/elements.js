@@ -10,3 +10,29 @@ export function element(name, kind, ...children) {
 export function pretty(value) {
   return JSON.stringify(value, null, 2);
 }
+
+/** A text that grows. Offsets count characters as Python does: code points, not UTF-16 units. */
+export class Text {
+  constructor(kind) {
+    this.element = element("p", kind);
+    this.characters = [];
+  }
+
+  get value() {
+    return this.characters.join("");
+  }
+
+  put(offset, delta) {
+    const characters = Array.from(delta);
+    if (offset > this.characters.length) return; // what is missing comes whole when the connection is made again
+    const news = characters.slice(this.characters.length - offset);
+    this.characters.push(...news);
+    if (news.length) this.element.append(news.join(""));
+  }
+
+  set(text) {
+    if (this.value === text) return;
+    this.characters = Array.from(text);
+    this.element.textContent = text;
+  }
+}

@@ -1,9 +1,12 @@
 // What a run's events look like. Text is put together by part and offset, so that nothing stands twice after a reconnect.
 
 import { Approval, resolution } from "./approvals.js";
-import { element, pretty } from "./elements.js";
+import { element, pretty, Text } from "./elements.js";
+import { FormingPlan, showPlan, Step, verdict } from "./plan.js";
 
 const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval" };
+const DOING = { plan: "Planning…", replan: "Looking at the plan again…", final: "Writing the answer…" };
+const DELIVERED = { round: "delivered to the next round", replan: "delivered to the look at the plan", final: "delivered for the answer" };
 const STOPPED = new Set(["cancelled", "run-ended"]);
 
 export class Timeline {
@@ -14,7 +17,12 @@ export class Timeline {
     this.calls = new Map();
     this.questions = new Map();
     this.approvals = new Map();
+    this.messages = new Map();
     this.ended = false;
+    this.planning = this.step = null; // a plan that forms, a step that is open
+    this.steps = 0; // so many were begun
+    this.doing = "Working…";
+    this.entries = page.list; // where the next item goes: the run's, or the open step's
     page.list.replaceChildren();
     page.about.textContent = page.usage.textContent = "";
     this.say("Starting…");
@@ -46,7 +54,19 @@ export class Timeline {
 
   started() {
     this.ended = false;
-    this.say("Working…");
+    this.entries = this.step?.entries ?? this.page.list;
+    this.say(this.doing);
+  }
+
+  requested(event) {
+    this.doing = DOING[event.stage] ?? (this.step ? `Working on step ${this.step.number}…` : "Working…");
+    this.say(this.doing);
+  }
+
+  cancelAsked(event) {
+    if (!event.step) return this.say("Cancelling…");
+    if (this.step) this.step.ending = true;
+    this.note(`Step ${event.step.slice(1)} is to end${event.reason ? `: ${event.reason}` : "."}`);
   }
 
   waiting(event) {
@@ -69,12 +89,14 @@ export class Timeline {
 
   failed(event) {
     this.say(`Failed: ${event.error.message}`, "bad");
-    this.note(event.error.remedy, "bad");
     this.end(event);
+    this.note(event.error.remedy, "bad");
   }
 
   end(event) {
     this.ended = true;
+    this.entries = this.page.list;
+    this.dropPlan();
     this.tokens(event.usage);
     for (const form of [...this.questions.values(), ...this.approvals.values()]) form.remove();
   }
@@ -113,7 +135,7 @@ export class Timeline {
   }
 
   textDelta(event) {
-    this.say("Working…");
+    this.say(this.doing);
     const part = this.part(event.part);
     part.text.put(event.offset, event.delta);
     part.item.hidden = false;
@@ -126,8 +148,8 @@ export class Timeline {
   }
 
   answered(event) {
-    this.say("Working…");
-    if (!event.message.text || event.cut) return;
+    this.say(this.doing);
+    if (!event.message.text || event.cut || event.stage === "plan" || event.stage === "replan") return; // those are JSON
     const part = this.part(event.key.replace(/\/end$/, ""));
     part.text.set(event.message.text);
     part.item.hidden = false;
@@ -141,6 +163,7 @@ export class Timeline {
 
   retry(event) {
     if (STOPPED.has(event.error)) return; // what was said until then stays
+    if (this.planning?.part === event.part) this.dropPlan();
     this.parts.get(event.part)?.item.remove();
     this.parts.delete(event.part);
   }
@@ -150,12 +173,70 @@ export class Timeline {
     this.note(`The answer was turned down: ${event.reason}`);
   }
 
+  // -- the plan
+  forming(event) {
+    if (this.planning?.part !== event.part) {
+      this.dropPlan();
+      this.planning = new FormingPlan(event.part, this.item("plan"));
+    }
+    return this.planning;
+  }
+
+  thoughtDelta(event) {
+    this.forming(event).thought.put(event.offset, event.delta);
+  }
+
+  stepHint(event) {
+    this.forming(event).hint(event.index, event.step);
+  }
+
+  dropPlan() {
+    this.planning?.item.remove();
+    this.planning = null;
+  }
+
+  plan(event) {
+    const item = this.planning?.item ?? this.item("plan");
+    this.planning = null;
+    showPlan(item, event, this.steps + 1);
+  }
+
+  stepStarted(event) {
+    this.dropPlan();
+    this.steps = event.step;
+    this.step = new Step(event, this.item("step"));
+    this.entries = this.step.entries;
+    this.doing = `Working on step ${event.step}…`;
+    this.say(this.doing);
+  }
+
+  stepCompleted(event) {
+    const said = [...this.parts.entries()].filter(([key]) => key.startsWith(`s${event.step}/`)).at(-1)?.[1];
+    if (this.step?.number === event.step) this.step.completed(event, said);
+    this.step = null;
+    this.entries = this.page.list;
+    this.doing = "Working…";
+  }
+
+  decided(event) {
+    this.dropPlan();
+    this.note(verdict(event));
+  }
+
+  revisionsExceeded(event) {
+    this.note(`The plan was revised ${event.cap} times, as often as it may be; the answer is next.`);
+  }
+
+  handoff(event) {
+    this.note(`${event.from} hands over to ${event.to}${event.reason ? `: ${event.reason}` : "."}`);
+  }
+
   // -- tools
   call(event) {
     let call = this.calls.get(event.call_id);
     if (!call) {
       call = { state: element("span", "quiet", ""), rest: element("div", "") };
-      call.item = this.item("tool", element("h3", "", `${event.name} `, call.state), call.rest);
+      call.item = this.item("tool", element(this.step ? "h4" : "h3", "", `${event.name} `, call.state), call.rest);
       this.calls.set(event.call_id, call);
     }
     return call;
@@ -193,7 +274,7 @@ export class Timeline {
     call.state.textContent = state;
     call.item.classList.toggle("bad", !ok);
     if (text) call.rest.append(block("Result", text, text.length < 600));
-    this.say("Working…");
+    this.say(this.doing);
   }
 
   // -- people
@@ -218,16 +299,17 @@ export class Timeline {
     this.questions.get(event.question_id)?.remove();
     this.questions.delete(event.question_id);
     this.note(event.answer ? `Answered: ${event.answer}` : `The question was closed (${event.by}).`);
-    this.say("Working…");
+    this.say(this.doing);
   }
 
   async approvalAsked(event) {
     this.approvals.get(event.call_id)?.remove();
     const item = this.item("question");
+    const level = this.step ? "h4" : "h3";
     this.approvals.set(event.call_id, item);
     const whole = event.cut ? await this.page.whole(event.call_id) : null; // nobody decides on half of the arguments
     const decide = (body) => this.page.decide(event.call_id, body);
-    item.append(new Approval(whole ? { ...event, arguments: whole.arguments } : event, decide).form);
+    item.append(new Approval(whole ? { ...event, arguments: whole.arguments } : event, decide, level).form);
   }
 
   approvalResolved(event) {
@@ -235,7 +317,25 @@ export class Timeline {
     this.approvals.delete(event.call_id);
     form?.remove();
     if (form) this.note(resolution(event));
-    this.say("Working…");
+    this.say(this.doing);
+  }
+
+  messageQueued(event) {
+    const state = element("span", "quiet", "queued");
+    this.item("message", element("p", "text", event.text), state);
+    this.messages.set(event.message_id, state);
+  }
+
+  messageDelivered(event) {
+    const state = this.messages.get(event.message_id);
+    if (state) state.textContent = DELIVERED[event.where] ?? `delivered (${event.where})`;
+  }
+
+  messageUndelivered(event) {
+    const state = this.messages.get(event.message_id);
+    if (!state) return;
+    state.textContent = "undelivered: the run ended first";
+    state.className = "bad";
   }
 
   modeChanged(event) {
@@ -256,34 +356,8 @@ export class Timeline {
 
   item(kind, ...children) {
     const item = element("li", kind, ...children);
-    this.page.list.append(item);
+    this.entries.append(item);
     return item;
-  }
-}
-
-/** A text that grows. Offsets count characters as Python does: code points, not UTF-16 units. */
-class Text {
-  constructor(kind) {
-    this.element = element("p", kind);
-    this.characters = [];
-  }
-
-  get value() {
-    return this.characters.join("");
-  }
-
-  put(offset, delta) {
-    const characters = Array.from(delta);
-    if (offset > this.characters.length) return; // what is missing comes whole when the connection is made again
-    const news = characters.slice(this.characters.length - offset);
-    this.characters.push(...news);
-    if (news.length) this.element.append(news.join(""));
-  }
-
-  set(text) {
-    if (this.value === text) return;
-    this.characters = Array.from(text);
-    this.element.textContent = text;
   }
 }
 
@@ -305,5 +379,11 @@ const HANDLERS = {
   "tool.rejected": "refusedCall", "question.asked": "asked", "question.answered": "questionAnswered",
   "tool.approval-requested": "approvalAsked", "tool.approval-resolved": "approvalResolved",
   "approval-mode.changed": "modeChanged",
+  "model.requested": "requested", "cancel.requested": "cancelAsked",
+  "plan.thought-delta": "thoughtDelta", "plan.step-added": "stepHint", "plan.created": "plan", "plan.revised": "plan",
+  "step.started": "stepStarted", "step.completed": "stepCompleted", "replan.decision": "decided",
+  "revisions.exceeded": "revisionsExceeded", "final.text-delta": "textDelta", "final.reasoning-delta": "reasoningDelta",
+  "message.queued": "messageQueued", "message.delivered": "messageDelivered", "message.undelivered": "messageUndelivered",
+  handoff: "handoff",
   "budget.exceeded": "budget", fault: "fault",
 };
