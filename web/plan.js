@@ -55,6 +55,7 @@ export class Step {
     const why = event.stop ? `: ${STOPS[event.stop] ?? event.stop}` : "";
     this.state.textContent = event.blocked ? `blocked${why}` : event.stop ? `done early${why}` : "done";
     this.state.className = event.blocked ? "bad" : "good";
+    this.item.classList.toggle("blocked", event.blocked);
     const summary = event.summary.trim();
     if (!summary) return;
     let shown = said?.item;

@@ -79,7 +79,7 @@ export class Timeline {
     const cut = { max_steps: "it used up its rounds", max_tokens: "the answer was cut off", budget: "it used up its budget" };
     this.say(event.stop_reason === "stop" ? "Done." : `Done, but ${cut[event.stop_reason] ?? event.stop_reason}.`, "good");
     this.end(event);
-    this.mark(event.text);
+    this.mark(event.text, event.cut !== undefined);
   }
 
   cancelled(event) {
@@ -110,9 +110,9 @@ export class Timeline {
   }
 
   /** The answer stands where it was streamed; where nothing was (a run without text deltas), it is added. */
-  mark(text) {
+  mark(text, cut) {
     if (!text) return;
-    const parts = [...this.parts.values()].filter((part) => part.text.value === text);
+    const parts = [...this.parts.values()].filter(({ text: { value } }) => value === text || (cut && value.startsWith(text)));
     const item = parts.length ? parts.at(-1).item : this.item("text", element("p", "text", text));
     item.classList.add("answer");
     item.setAttribute("aria-label", "Answer");
@@ -321,20 +321,20 @@ export class Timeline {
   }
 
   messageQueued(event) {
-    const state = element("span", "quiet", "queued");
+    const state = element("span", "quiet", "Message: queued");
     this.item("message", element("p", "text", event.text), state);
     this.messages.set(event.message_id, state);
   }
 
   messageDelivered(event) {
     const state = this.messages.get(event.message_id);
-    if (state) state.textContent = DELIVERED[event.where] ?? `delivered (${event.where})`;
+    if (state) state.textContent = `Message: ${DELIVERED[event.where] ?? `delivered (${event.where})`}`;
   }
 
   messageUndelivered(event) {
     const state = this.messages.get(event.message_id);
     if (!state) return;
-    state.textContent = "undelivered: the run ended first";
+    state.textContent = "Message: undelivered, the run ended first";
     state.className = "bad";
   }
 

@@ -1,5 +1,8 @@
 """Planned runs and messages on the page at /, in a real browser: the plan, its steps, the answer, and steering."""
 
+import json
+from typing import Any
+
 import pytest
 
 from scripts.serve import Server
@@ -77,7 +80,7 @@ def test_a_message_shows_its_receipt_and_the_open_step_is_ended(page: Page, work
     assert page.text("#end-step") == "End step 1"
     page.click("#end-step")
     page.until_shown("#status", "Done.")
-    assert texts(page, "#timeline .message") == ["go by the <b>south</b>\n\ndelivered to the look at the plan"]
+    assert texts(page, "#timeline .message") == ["go by the <b>south</b>\n\nMessage: delivered to the look at the plan"]
     assert texts(page, f"{STEPS} > h3") == [
         "Step 1: tell slow-text-900 blocked: it was ended",
         "Step 2: end the stroll done",
@@ -100,7 +103,7 @@ def test_a_message_to_a_run_that_is_cancelled_is_said_to_be_undelivered(page: Pa
     page.until_shown("#timeline .message", "queued")
     page.click("#cancel")
     page.until_shown("#status", "Cancelled.")
-    page.until_shown("#timeline .message", "undelivered: the run ended first")
+    page.until_shown("#timeline .message", "undelivered, the run ended first")
     assert page.evaluate("document.querySelector('#steer').hidden")
 
 
@@ -116,3 +119,63 @@ def test_a_message_that_is_refused_is_kept_and_says_why(page: Page, worker: Serv
         assert api.state(run_id)["mode"] == "direct"
         assert api.post(f"/v1/runs/{run_id}/cancel").status_code == 200
     page.until_shown("#status", "Cancelled.")
+
+
+def take(page: Page, kind: str, **fields: Any) -> None:
+    page.evaluate(f"shown.take({json.dumps({'type': kind, **fields})})")
+
+
+@pytest.fixture
+def events(page: Page) -> Page:
+    """A timeline that is told events by hand, for what passes too quickly to be looked at."""
+    page.evaluate("""import('/timeline.js').then(({Timeline}) => {
+      const page = {changed: () => {}, list: document.getElementById('timeline')};
+      for (const id of ['log', 'status', 'about', 'usage']) page[id] = document.getElementById(id);
+      document.getElementById('run').hidden = false;
+      window.shown = new Timeline(page);
+    })""")
+    return page
+
+
+def test_a_plan_is_shown_as_it_forms_and_gives_way_to_the_one_that_was_made(events: Page) -> None:
+    page, plan = events, "#timeline > li.plan"
+    take(page, "plan.thought-delta", part="plan/a0", offset=0, delta="Wrong")
+    take(page, "retry", part="plan/a0", error="overloaded")
+    assert count(page, plan) == 0
+    take(page, "plan.thought-delta", part="plan/a1", offset=0, delta="First 👍")
+    take(page, "plan.step-added", part="plan/a1", index=0, step="look <i>up</i>")
+    take(page, "plan.thought-delta", part="plan/a1", offset=0, delta="First 👍 look")  # all of it, after a reconnect
+    take(page, "plan.thought-delta", part="plan/a1", offset=12, delta=".")
+    take(page, "plan.step-added", part="plan/a1", index=0, step="look <i>up</i>")
+    assert texts(page, f"{plan} h3") == ["Plan forms…"]
+    assert texts(page, f"{plan} p") == ["First 👍 look."]
+    assert texts(page, f"{plan} li") == ["look <i>up</i>"]
+    steps = [{"description": "look it up", "expected_outcome": "a source", "suggested_tools": ["search"]}]
+    made = {"thought": "First look.", "steps": steps}
+    take(page, "plan.created", plan=made, revision=0, fallback=False, warnings=["2 steps were cut"])
+    assert texts(page, f"{plan} h3") == ["Plan"]
+    assert texts(page, f"{plan} p") == ["First look.", "Warning: 2 steps were cut"]
+    assert texts(page, f"{plan} li") == ["look it up a source · with search"]
+
+
+def test_the_end_of_a_step_and_what_follows_it_are_told_in_words(events: Page) -> None:
+    page = events
+    take(page, "step.started", step=1, index=0, id="look", description="Look it up.")
+    take(page, "handoff", **{"from": "assistant", "to": "clerk", "reason": "a form"})
+    assert texts(page, f"{STEPS} li.note") == ["assistant hands over to clerk: a form"]
+    take(page, "step.completed", step=1, summary="Found half.", calls=[], blocked=False, stop="max_steps")
+    assert texts(page, f"{STEPS} h3") == ["Step 1: Look it up. done early: it used up its rounds"]
+    assert texts(page, f"{STEPS} .summary") == ["Found half."]
+    for decision in (
+        {"mode": "continue", "reason": "", "cause": "clean-step"},
+        {"mode": "finish", "reason": "it is enough", "cause": "user-message", "warnings": ["a tool is not there"]},
+        {"mode": "finish", "reason": "nothing more fits the caps", "cause": "llm-decision", "stop": "budget"},
+    ):
+        take(page, "replan.decision", **decision)
+    take(page, "revisions.exceeded", cap=3)
+    assert texts(page, "#timeline > li.note") == [
+        "The step went well: the plan stands.",
+        "The rest of the plan is left out: it is enough, after a message · a tool is not there",
+        "The rest of the plan is left out: the budget leaves no look at the plan.",
+        "The plan was revised 3 times, as often as it may be; the answer is next.",
+    ]
