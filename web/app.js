@@ -12,7 +12,8 @@ const LISTED_AFTER = 1_000; // ms that a run needs, at most, to tell of its end
 let key = newKey(); // of the start: pressing Start again after a lost answer makes no second run
 const steering = new Steering(
   { form: $("steer"), text: $("message"), send: $("send"), trouble: $("steer-trouble"), endStep: $("end-step"), fallback: $("run-title") },
-  (path, body) => command(`${current.path}${path}`, body), newKey,
+  (path, body) => command(`${current.path}${path}`, body),
+  (problem) => show($("connection"), problem), newKey,
 );
 
 $("start").addEventListener("submit", (event) => { event.preventDefault(); start(); });

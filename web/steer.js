@@ -2,11 +2,13 @@
 
 /**
  * @param {{form: Element, text: Element, send: Element, trouble: Element, endStep: Element, fallback: Element}} page
+ *   `fallback` gets the focus of what is hidden
  * @param {(path: string, body: object) => Promise<string>} command sends it to the run on show; what it was refused with
+ * @param {(problem: string) => void} tell why the step was not ended
  */
 export class Steering {
-  constructor(page, command, newKey) {
-    Object.assign(this, page, { command, newKey, id: newKey() });
+  constructor(page, command, tell, newKey) {
+    Object.assign(this, page, { command, tell, newKey, id: newKey(), run: 0 });
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.say(); });
     this.text.addEventListener("input", () => { this.id = newKey(); }); // sent again after a lost answer, it is the same message
     this.text.addEventListener("keydown", (event) => {
@@ -17,6 +19,9 @@ export class Steering {
 
   /** Another run is on show. */
   reset() {
+    this.run += 1;
+    this.id = this.newKey();
+    this.send.disabled = false;
     this.text.value = this.trouble.textContent = "";
     this.show({ working: false, step: null });
   }
@@ -42,8 +47,9 @@ export class Steering {
     if (!text.trim() || this.send.disabled) return;
     this.send.disabled = true;
     this.trouble.textContent = "";
-    const id = this.id;
+    const { id, run } = this;
     const problem = await this.command("/messages", { text, id });
+    if (this.run !== run) return; // another one is on show
     this.send.disabled = false;
     this.trouble.textContent = problem;
     if (problem || this.id !== id) return;
@@ -53,7 +59,10 @@ export class Steering {
 
   async end() {
     this.endStep.disabled = true;
-    this.trouble.textContent = await this.command("/steps/current/cancel", {});
-    if (this.trouble.textContent) this.endStep.disabled = false;
+    const { run } = this;
+    const problem = await this.command("/steps/current/cancel", {});
+    if (!problem || this.run !== run) return;
+    this.tell(problem);
+    this.endStep.disabled = false;
   }
 }

@@ -121,6 +121,18 @@ def test_a_message_that_is_refused_is_kept_and_says_why(page: Page, worker: Serv
     page.until_shown("#status", "Cancelled.")
 
 
+def test_why_a_step_could_not_be_ended_is_said_in_words(page: Page, worker: Server) -> None:
+    run_id = start(page, "Plan a stroll")
+    page.until_shown(STEPS, "The answer is here")
+    page.evaluate("""window.fetch = async () => new Response('{"detail": "No step is open now."}', {status: 409})""")
+    page.click("#end-step")
+    page.until_shown("#connection", "No step is open now.")
+    with Api(worker.url) as api:
+        assert api.post(f"/v1/runs/{run_id}/cancel").status_code == 200
+    page.until_shown("#status", "Cancelled.")
+    assert page.evaluate("document.querySelector('#end-step').hidden")
+
+
 def take(page: Page, kind: str, **fields: Any) -> None:
     page.evaluate(f"shown.take({json.dumps({'type': kind, **fields})})")
 
