@@ -57,7 +57,7 @@ export class Step {
     this.state.className = event.blocked ? "bad" : "good";
     this.item.classList.toggle("blocked", event.blocked);
     const summary = event.summary.trim();
-    if (!summary) return;
+    if (!summary || summary === event.stop) return;
     let shown = said?.item;
     if (!shown || !said.text.value.trim().startsWith(summary)) {
       shown = element("li", "text", element("p", "text", summary));

@@ -29,11 +29,16 @@ export class Timeline {
   }
 
   take(event) {
-    const stick = window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+    const follows = this.below() < 80; // the end of the run is in view, or nearly
     this[HANDLERS[event.type]]?.(event);
     this.page.log.setAttribute("aria-busy", String(!this.ended));
     this.page.changed();
-    if (stick) window.scrollTo({ top: document.body.scrollHeight });
+    if (follows) window.scrollBy({ top: Math.max(0, this.below()) });
+  }
+
+  /** So many pixels the end of the run is below the window. */
+  below() {
+    return this.page.log.closest("section").getBoundingClientRect().bottom - window.innerHeight;
   }
 
   /** The run cannot be followed any more. */
