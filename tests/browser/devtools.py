@@ -185,7 +185,10 @@ def browser_at(program: str, profile: Path) -> Generator[Browser]:
             start_new_session=True,  # a group of its own, to be ended as one
         )
     try:
-        with connect(_address(process, profile), compression=None, max_size=None, open_timeout=PATIENCE) as socket:
+        # No pings: their thread draws on `random`, which Hypothesis notices in the tests of the same process.
+        with connect(
+            _address(process, profile), compression=None, max_size=None, open_timeout=PATIENCE, ping_interval=None
+        ) as socket:
             yield Browser(socket)
     finally:
         with suppress(ProcessLookupError):
