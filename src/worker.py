@@ -21,6 +21,8 @@ from edge_agent.http.routing import StreamRoute, most_body, stream_route
 # The runtime looks for the classes of the objects in this module.
 __all__ = ["Default", "Directory", "KeyStore", "Run"]
 
+_MOST_THROWN_AWAY = 8_388_608  # bytes of a body over its cap
+
 
 class Default(WorkerEntrypoint):
     """One instance per request."""
@@ -58,7 +60,8 @@ class Default(WorkerEntrypoint):
 
 
 class Incoming:
-    """A request as the bridge reads it: its body ends soon after the cap, so that a huge one is never held whole."""
+    """A request as the bridge reads it: its body ends soon after the cap, so that a huge one is never held whole. What
+    comes after is read and thrown away, for a while: a client that still writes would meet a reset, not the answer."""
 
     def __init__(self, js_request: Any, deployment: Served) -> None:
         self.js_request, self._deployment = js_request, deployment
@@ -73,10 +76,11 @@ class Incoming:
     async def _chunks(self, stream: Any) -> AsyncIterator[Any]:
         most = most_body(urlsplit(self.url).path, self._deployment.deps.settings.max_body)
         reader, left = stream.getReader(), most
-        while left >= 0 and not (read := await reader.read()).done:
+        while left >= -_MOST_THROWN_AWAY and not (read := await reader.read()).done:
+            if left >= 0:
+                yield read.value
             left -= read.value.byteLength
-            yield read.value
-        if left < 0:
+        if left < -_MOST_THROWN_AWAY:
             await reader.cancel()
 
 

@@ -47,8 +47,9 @@ def test_an_unknown_field_and_an_unknown_model(api: Api) -> None:
     assert "nobody" in body["detail"]
 
 
-def test_two_megabytes_of_input(api: Api) -> None:
-    problem(api.post("/v1/runs", {"input": "x" * 2_000_000}), 413, "body_too_large")
+@pytest.mark.parametrize("size", [1_048_577, 2_000_000, 9_000_000])
+def test_a_client_that_sends_too_much_reads_why(api: Api, size: int) -> None:
+    problem(api.post("/v1/runs", {"input": "x" * size}), 413, "body_too_large")
 
 
 def test_nearly_a_megabyte_of_input_is_taken_whole(api: Api) -> None:
