@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.workerd
 WORKER = Path(__file__).parent.parent / "workerd" / "worker"
 SCRIPT = Path(__file__).parent / "model_script.json"
 KILLS, LONG_DRAW = 8, 100
-A_RUN = 3.0  # seconds that a run takes undisturbed, more or less: kills fall into the first of them
+EFFECTS = {False: 40, True: 12}  # tool calls of a run undisturbed, by whether it is planned
 
 
 @pytest.fixture(scope="module")
@@ -83,26 +84,30 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_nothing(
     landed: Counter[str] = Counter()
     for number in range(kills):
         everything, quiet, planned = number % 2 == 1, number % 4 >= 2, number % 8 >= 4
-        kill = Plan(everything=everything, quiet=quiet, planned=planned, after=draw.uniform(0.0, A_RUN))
+        effects = draw.randrange(EFFECTS[planned] + 1)
+        kill = Plan(everything=everything, quiet=quiet, planned=planned, effects=effects, later=draw.uniform(0.0, 0.15))
         landed[_one_kill(stand, tool_server, model_server, kill)] += 1
     print(f"{kills} kills: {dict(landed)}; no side effect twice, no record lost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One kill. after: seconds from the start of the run."""
+    """One kill, `later` seconds after so many effects of the run."""
 
     everything: bool
     quiet: bool
     planned: bool
-    after: float
+    effects: int
+    later: float
 
 
 def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> str:
     with Api(stand.server.url) as api:
         fields = {"model": "kills-planned", "mode": "planned"} if kill.planned else {"model": "kills"}
         run_id = api.start(agent="counter", **fields)
-    time.sleep(kill.after)  # the moment of the kill, not a wait for anything
+    _until_it_had(tools, run_id, kill.effects)
+    time.sleep(kill.later)  # the moment of the kill, not a wait for anything
+    killed = datetime.now(UTC)
     stand.kill_everything() if kill.everything else stand.kill_runtime()
     if kill.quiet:
         _until_the_answer_is_given(model)
@@ -111,7 +116,14 @@ def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> str:
     with Api(stand.server.url) as api:
         records = _followed(api, run_id)
         _check(records, api.log(run_id), [seen for seen in tools.log() if seen.get("run") == run_id])
-    return _where(records)
+    return _where(records, killed)
+
+
+def _until_it_had(tools: Running, run_id: str, effects: int) -> None:
+    deadline = time.monotonic() + 60
+    while sum(seen.get("run") == run_id for seen in tools.log()) < effects:
+        assert time.monotonic() < deadline, "the run does not go on"
+        time.sleep(0.02)
 
 
 def _until_the_answer_is_given(model: Running) -> None:
@@ -125,7 +137,7 @@ def _until_the_answer_is_given(model: Running) -> None:
     raise AssertionError("the run did not end by itself")
 
 
-LAST_TURN = 12
+LAST_TURN = 20
 
 
 def _followed(api: Api, run_id: str) -> list[Event]:
@@ -178,8 +190,10 @@ def _check_answers(records: list[Event]) -> None:
                 assert f"{round_key}/c{index}/result" in by_key, record["key"]
 
 
-def _where(records: list[Event]) -> str:
+def _where(records: list[Event], killed: datetime) -> str:
     """What the kill hit, by what the log says of it."""
+    if datetime.fromisoformat(records[-1]["at"]) < killed:
+        return "a run that had ended"
     if any(record["type"] == "model.failed" and record["error"] == "lost" for record in records):
         return "a model call"
     if any(record["type"] == "tool.unknown" for record in records):
