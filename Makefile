@@ -38,7 +38,7 @@ format: setup ## put the code into the one form `make check` asks for
 	@$(VENV)/ruff format
 	@$(VENV)/ruff check --fix
 
-lock: setup ## resolve pyproject.toml anew into requirements/
+lock: setup ## resolve pyproject.toml and package.json anew into the lock files
 	@$(VENV)/python -m scripts.lock
 
 deploy: setup ## deploy to Cloudflare (needs an account and internet)

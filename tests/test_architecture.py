@@ -35,6 +35,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
 MOST_LINES, MOST_FUNCTION_LINES, MOST_IGNORES = 400, 60, 10
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "base", "common", "misc"}
 PATCHES = re.compile(r"\bmonkeypatch\b|\bunittest\.mock\b|\bMagicMock\b|\bmocker\b|\bsys\.modules\[[^\]]*\]\s*=[^=]")
+SKIPS = {"pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
 # The lean import of the MCP client puts two bare packages where their __init__ files would be; see its docstring.
 LEAN_IMPORT = SRC / "edge_agent/tools/mcp_import.py"
 
@@ -206,12 +207,22 @@ def test_type_ignores_are_few_and_each_has_its_reason() -> None:
 
 
 def test_no_test_is_skipped_without_a_reason_in_words() -> None:
+    without_reason: list[str] = []
     for path in python_files("tests"):
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.mark.skip", "pytest.mark.skipif"):
-                assert any(word.arg == "reason" for word in node.keywords), f"{shown(path)}:{node.lineno}"
-            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("pytest.mark.skip", "pytest.mark.xfail"):
-                assert isinstance(node.ctx, ast.Load)
+        nodes = list(ast.walk(tree(path)))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        reasoned = [call.func for call in calls if any(word.arg == "reason" for word in call.keywords)]
+        without_reason += [
+            f"{shown(path)}:{node.lineno}"
+            for node in nodes
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS and node not in reasoned
+        ]
+    assert not without_reason, without_reason
+
+
+def test_lock_files_name_no_host() -> None:
+    for path in (ROOT / "package-lock.json", *sorted((ROOT / "requirements").iterdir())):
+        assert "://" not in path.read_text(), f"{path.name}: make it with `make lock`"
 
 
 def test_names_of_tests_are_sentences() -> None:
