@@ -27,7 +27,7 @@ from edge_agent.core.ports import StoredFile
 from edge_agent.core.signals import Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
-from edge_agent.loop.charge import Charge, crossing, tell_usage
+from edge_agent.loop.charge import Charge, crossing, tell_usage, unheard
 from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
 from edge_agent.loop.offer import described, offer
@@ -347,15 +347,7 @@ def _cut_off(attempt: _Attempt, heard: Heard) -> None:
 
 
 def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:
-    """An attempt of an instance that is gone: its tokens may have been used, so it costs its whole reserve."""
-    reserve = walk.journal.money[key]
-    failed = ModelFailed(
-        stage=requested.stage,
-        attempt=requested.attempt,
-        error="lost",
-        message="the object was restarted while the model answered",
-        retryable=True,
-        usage=Usage(input=reserve.input, output=reserve.output),
-    )
-    walk.write(Draft(key=f"{key}/end", event=failed, money={key: reserve}))
-    return failed
+    """An attempt of an instance that is gone."""
+    message = "the object was restarted while the model answered"
+    walk.write(unheard(key, requested, walk.journal.money[key], "lost", message))
+    return walk.kept(f"{key}/end", ModelFailed)

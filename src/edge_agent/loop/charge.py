@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edge_agent.core import keys
-from edge_agent.core.events import BudgetExceeded, Stage, UsageSoFar
+from edge_agent.core.events import BudgetExceeded, ModelFailed, ModelRequested, Stage, UsageSoFar
 from edge_agent.core.journal import Draft
 from edge_agent.core.price import Price, spent_by
 from edge_agent.core.usage import Amount, Usage, total_of
@@ -61,6 +61,21 @@ class Charge:
         elif over is None and self.held.by is not None and cut_by is not None:
             over = budget.overrun(limits, spent, self.held.by)
         return crossing(walk, over) if over else []
+
+
+def unheard(
+    key: str, asked: ModelRequested, reserve: Amount, error: Literal["lost", "run-ended"], message: str
+) -> Draft:
+    """The end of an attempt whose answer nobody heard: its tokens may have been used, so it costs its whole reserve."""
+    failed = ModelFailed(
+        stage=asked.stage,
+        attempt=asked.attempt,
+        error=error,
+        message=message,
+        retryable=error == "lost",
+        usage=Usage(input=reserve.input, output=reserve.output),
+    )
+    return Draft(key=f"{key}/end", event=failed, money={key: reserve}, by="loop")
 
 
 def crossing(walk: Walk, over: budget.Overrun) -> list[Draft]:

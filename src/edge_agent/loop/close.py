@@ -9,7 +9,6 @@ from edge_agent.core.events import (
     ErrorInfo,
     MessageQueued,
     MessageUndelivered,
-    ModelFailed,
     QuestionAnswered,
     RunCancelled,
     RunCompleted,
@@ -19,10 +18,11 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.state import used
-from edge_agent.core.usage import Amount, Usage
+from edge_agent.core.usage import Amount
 from edge_agent.loop import approvals, prompts
 from edge_agent.loop.ask import ModelGaveUp
 from edge_agent.loop.calls import OutcomeForbidden
+from edge_agent.loop.charge import unheard
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.hooking import Aborted, HookFailed
 from edge_agent.loop.structured import NoOutput
@@ -58,18 +58,11 @@ def close(journal: Journal, end: Terminal) -> None:
 
 
 def _open(journal: Journal) -> list[Draft]:
-    drafts: list[Draft] = []
-    for record, asked in journal.open_attempts():
-        reserve = journal.money.get(record.key, Amount())
-        failure = ModelFailed(
-            stage=asked.stage,
-            attempt=asked.attempt,
-            error="run-ended",
-            message="the run ended while the model answered",
-            retryable=False,
-            usage=Usage(input=reserve.input, output=reserve.output),
-        )
-        drafts.append(Draft(key=f"{record.key}/end", event=failure, money={record.key: reserve}, by="loop"))
+    heard_nothing = "the run ended while the model answered"
+    drafts = [
+        unheard(record.key, asked, journal.money.get(record.key, Amount()), "run-ended", heard_nothing)
+        for record, asked in journal.open_attempts()
+    ]
     for key, call in journal.open_calls():
         cause = "cancelled" if keys.cancel(journal.life) in journal.records else "run-ended"
         unknown = ToolUnknown(
