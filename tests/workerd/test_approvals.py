@@ -325,7 +325,8 @@ def test_a_decision_by_socket_is_acknowledged(api: Api, tool_server: Running) ->
         events = list(events_of(socket))
     acks = {event["ack"]: event for event in events if "ack" in event}
     codes = [acks[number].get("problem", {}).get("code") for number in range(5)]
-    assert codes == ["unknown_approval", "invalid_request", "bad_command", "invalid_arguments", None]
+    assert codes == ["unknown_approval", "invalid_request", "invalid_request", "invalid_arguments", None]
+    assert "call_id" in acks[2]["problem"]["detail"]
     assert acks[4]["ok"] is True
     assert effects(tool_server, run_id) == [("/charge", 1)]
 

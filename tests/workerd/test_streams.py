@@ -117,6 +117,43 @@ def test_a_socket_takes_commands_and_acknowledges_each(api: Api) -> None:
     assert types(recorded)[-1] == "run.cancelled"
 
 
+BAD_FRAMES = (
+    {"type": "message", "message_id": "m", "text": 5},
+    {"type": "message", "message_id": "m", "text": None},
+    {"type": "message", "message_id": "m", "text": " "},
+    {"type": "message", "message_id": "m", "text": "x" * 100_001},
+    {"type": "message", "message_id": "m", "text": "hi", "urgent": True},
+    {"type": "message", "message_id": "a/end", "text": "hi"},
+    {"type": "message", "message_id": 5, "text": "hi"},
+    {"type": "message", "text": "hi"},
+    {"type": "cancel", "reason": 5},
+    {"type": "cancel_step", "reason": ["x"]},
+    {"type": "answer", "question_id": "q", "answer": {"yes": True}},
+    {"type": "answer", "question_id": 5, "answer": "yes"},
+    {"type": "decision", "call_id": "c", "approved": "yes"},
+    {"type": "resume"},
+    {"type": ["cancel"]},
+    ["cancel"],
+)
+
+
+def test_a_frame_that_no_route_would_take_leaves_no_trace_in_the_run(api: Api) -> None:
+    run_id = api.start(model="slow-text-40", agent="counter")
+    with api.socket(run_id) as socket:
+        for number, frame in enumerate(BAD_FRAMES):
+            socket.send(json.dumps({**frame, "id": number} if isinstance(frame, dict) else frame))
+        socket.send('{"id": NaN, "type": "message", "message_id": "m", "text": "hi"}')
+        socket.send('{"id": 1, "type": "message", "message_id": "m", "text": "\\ud800"}')
+        socket.send(b"cancel")
+        events = list(events_of(socket))
+    acknowledged = [event for event in events if "ack" in event]
+    assert len(acknowledged) == len(BAD_FRAMES) + 3
+    assert {event["problem"]["status"] for event in acknowledged} == {422}
+    records = api.records(run_id)
+    assert types(records)[-1] == "run.completed"
+    assert not {"message.queued", "cancel.requested"} & set(types(records))
+
+
 def test_a_run_token_opens_its_run_by_subprotocol_and_no_other(worker: Server, api: Api) -> None:
     answer = api.post("/v1/runs", {"input": "go", "model": "openai-compatible/text"}).json()
     address = f"{worker.url.replace('http', 'ws', 1)}{answer['links']['ws']}"

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
 from edge_agent.core.approval import Approval
@@ -18,7 +18,6 @@ from edge_agent.core.listing import Listed
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post
 from edge_agent.core.state import RunState, fold
-from edge_agent.http.problems import refusal_of
 from edge_agent.loop import decisions
 from edge_agent.loop.continued import turns
 from edge_agent.loop.conversation import conversation
@@ -174,11 +173,8 @@ class LiveRun:
 
 
 def _said(payload: JsonObject) -> DecideCall:
-    """What a command says of a decision, whichever way it came. Raises Refusal 422."""
-    try:
-        return DecideCall.model_validate({name: payload[name] for name in DecideCall.model_fields if name in payload})
-    except ValidationError as error:
-        raise refusal_of(error) from None
+    """Checked already, whichever way it came."""
+    return DecideCall.model_validate({name: payload[name] for name in DecideCall.model_fields if name in payload})
 
 
 @contextmanager

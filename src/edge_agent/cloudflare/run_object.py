@@ -8,6 +8,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import js
+from pydantic import ValidationError
 from workers import DurableObject, Request, Response
 
 from edge_agent.cloudflare.followers import cursor, follow, missed, refused
@@ -21,16 +22,13 @@ from edge_agent.core.journal import is_terminal
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post, Record
 from edge_agent.forking import LENT, Objects, Taker, lend
+from edge_agent.http.gate import strict_json
+from edge_agent.http.problems import refusal_of
+from edge_agent.wire.socket import FRAMES, HOW
 
 PROTOCOL = "edge-agent.v1"
 LISTED_AT_ONCE = ("create", "fork", "resume", "delete")  # who has done it finds it in the list
 UNREADABLE_MS = 10_000  # until a log that could not be read is tried again
-SOCKET_COMMANDS = ("cancel", "cancel_step", "message", "answer", "decision")
-HOW = (
-    'Send {"id": 1, "type": "cancel"} or cancel_step, {"id": 2, "type": "message", "message_id": "…", "text": "…"} '
-    '{"id": 3, "type": "answer", "question_id": "…", "answer": "…"} '
-    'or {"id": 4, "type": "decision", "call_id": "…", "approved": true}.'
-)
 
 
 def _nobody(_: Any) -> Post | None:
@@ -156,14 +154,12 @@ class RunObject(DurableObject):
         """An exception here would leave the client without a word."""
         request: JsonObject = {}
         try:
-            request = _command_of(message)
+            request = _object_of(message)
+            method, payload = _command_of(request)
             live = self._live().known()
-            live.obey(request["type"], await live.prepared(request["type"], request))
+            live.obey(method, await live.prepared(method, payload))
         except Refusal as no:
             return {"ack": request.get("id"), "problem": {"status": no.status, "code": no.code, "detail": no.message}}
-        except KeyError as missing:
-            detail = f"{missing} is missing. {HOW}"
-            return {"ack": request.get("id"), "problem": {"status": 422, "code": "bad_command", "detail": detail}}
         return {"ack": request.get("id"), "ok": True}
 
     async def webSocketClose(self, socket: Any, *_: Any) -> None:  # noqa: N802 - the platform's name
@@ -175,12 +171,25 @@ class RunObject(DurableObject):
         self._sockets.forget(socket)
 
 
-def _command_of(message: Any) -> JsonObject:
-    """Raises Refusal for what is no command."""
+def _object_of(message: Any) -> JsonObject:
+    """Raises Refusal for what is no JSON object."""
     try:
-        request = json.loads(message) if isinstance(message, str) else None
-    except ValueError:
+        request = strict_json(message) if isinstance(message, str) else None
+    except Refusal:
         request = None
-    if not isinstance(request, dict) or cast(JsonObject, request).get("type") not in SOCKET_COMMANDS:
+    if not isinstance(request, dict):
         raise Refusal(422, "bad_command", f"This is no command. {HOW}")
     return cast(JsonObject, request)
+
+
+def _command_of(request: JsonObject) -> tuple[str, JsonObject]:
+    """The method and its payload. Raises Refusal for what no route would take either: what stands in the log is read
+    by every later instance."""
+    kind = request.get("type")
+    if not isinstance(kind, str) or kind not in FRAMES:
+        raise Refusal(422, "bad_command", f"`type` names no command. {HOW}")
+    try:
+        frame = FRAMES[kind].model_validate(request)
+    except ValidationError as error:
+        raise refusal_of(error) from None
+    return kind, frame.model_dump(exclude={"id", "type"}, exclude_unset=True)

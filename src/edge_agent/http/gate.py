@@ -1,6 +1,7 @@
 """ASGI middleware around the API: who calls, what the body is, and a problem for whatever goes wrong inside."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -103,10 +104,18 @@ async def _whole_body(headers: Mapping[str, str], receive: Receive, most: int) -
     return b"".join(chunks)
 
 
-def _check_json(headers: Mapping[str, str], body: bytes, *, form: bool) -> None:
+def strict_json(text: str | bytes) -> Any:
     """Stricter than the framework's parser: no NaN, no half surrogates, no nesting that would exhaust the stack.
 
-    form: the page of a link may send one instead."""
+    Raises Refusal 400."""
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise unreadable_json(str(error)) from None
+
+
+def _check_json(headers: Mapping[str, str], body: bytes, *, form: bool) -> None:
+    """form: the page of a link may send one instead."""
     if not body:
         return
     kind, _, parameters = headers.get("content-type", "").partition(";")
@@ -116,10 +125,7 @@ def _check_json(headers: Mapping[str, str], body: bytes, *, form: bool) -> None:
     if kind.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
         raise Refusal(415, "unsupported_media_type", "Send the body as JSON, with the header "
                       "`Content-Type: application/json`.")  # fmt: skip
-    try:
-        from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise unreadable_json(str(error)) from None
+    strict_json(body)
 
 
 def _check_log(headers: Mapping[str, str], body: bytes) -> None:
