@@ -9,7 +9,7 @@ from edge_agent.agent import Agent
 from edge_agent.core import keys
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
-from edge_agent.core.events import ApprovalMode, RecordedEvent, RunCreated
+from edge_agent.core.events import ApprovalMode, Mode, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
@@ -71,7 +71,7 @@ class Deployment:
             planner_models=planner,
             synthesizer_models=synthesizer,
             limits=self._limits(agent, request.limits),
-            mode=request.mode or self.settings.mode or agent.mode,
+            mode=request.mode or self._mode(agent),
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
             history=tuple(turn.turn() for turn in request.history),
@@ -136,28 +136,35 @@ class Deployment:
             (asked and asked.planner) or request.model,
             (asked and asked.synthesizer) or request.model,
         )
-        own = (
-            self._models(agent) if wanted[0] is None else (),
-            self.settings.planner_models or split_models(agent.planner_model or ""),
-            self.settings.synthesizer_models or split_models(agent.synthesizer_model or ""),
-        )
+        own = (self._models(agent) if wanted[0] is None else (), *self._later_models(agent))
         for name, models in zip(wanted, own, strict=True):
             self._resolvable(agent, (name,) if name else models, asked=name is not None)
         return tuple((name,) if name else models for name, models in zip(wanted, own, strict=True))
 
+    def _mode(self, agent: Agent) -> Mode:
+        return self.settings.mode or agent.mode
+
+    def _later_models(self, agent: Agent) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The planner's and the synthesizer's. Empty: those of the executor."""
+        return (
+            self.settings.planner_models or split_models(agent.planner_model or ""),
+            self.settings.synthesizer_models or split_models(agent.synthesizer_model or ""),
+        )
+
     def _models(self, agent: Agent) -> tuple[str, ...]:
         if agent.model is not None and not isinstance(agent.model, str):
-            return (f"{agent.model.provider}/{agent.model.name}",)
-        models = self.settings.models or tuple(name.strip() for name in (agent.model or "").split(",") if name.strip())
+            return tuple(_given(agent))
+        models = self.settings.models or split_models(agent.model or "")
         if not models:
             fault = f"is not set, and the agent {agent.name} names no model"
             raise ConfigError("EDGE_AGENT_MODEL", fault, "EDGE_AGENT_MODEL=openai-compatible/some-model")
         return models
 
     def _resolvable(self, agent: Agent, models: Sequence[str], *, asked: bool) -> None:
-        if agent.model is not None and not isinstance(agent.model, str):
-            return
+        given = _given(agent)
         for name in models:
+            if name in given:
+                continue
             try:
                 self._model(name, self.settings)
             except ConfigError as error:
@@ -210,11 +217,7 @@ class Deployment:
 
     def _model_by(self, *agents: Agent) -> Callable[[str], Model]:
         """By name, but for models that an agent was given as they are."""
-        given = {
-            f"{agent.model.provider}/{agent.model.name}": agent.model
-            for agent in agents
-            if agent.model is not None and not isinstance(agent.model, str)
-        }
+        given = _given(*agents)
         return lambda name: given[name] if name in given else self._model(name, self.settings)
 
     async def replay(self, log: Exported) -> Difference | None:
@@ -278,6 +281,7 @@ class Deployment:
                 description=agent.description,
                 default=number == 0,
                 models=self._models(agent),
+                mode=self._mode(agent),
                 tools=tuple(tool.spec.name for tool in agent.tools),
                 limits=self._agent_limits(agent),
                 approval=permissions.mode_of(agent, self.settings),
@@ -316,14 +320,26 @@ class Deployment:
     def faults(self) -> Sequence[ConfigError]:
         """Everything wrong with variables and agents. Connects to nothing."""
         faults = list(self.settings.faults())
-        for agent in self._agents.values():
+        for agent in self._reachable.values():
             try:
-                self._resolvable(agent, self._models(agent), asked=False)
-                self._toolbox(agent)
-                permissions.mode_of(agent, self.settings)
+                self._check(agent)
             except ConfigError as error:
                 faults.append(error)
         return list({str(fault): fault for fault in faults}.values())
+
+    def _check(self, agent: Agent) -> None:
+        """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
+        self._toolbox(agent)
+        if agent.name in self._agents:
+            for models in (self._models(agent), *self._later_models(agent)):
+                self._resolvable(agent, models, asked=False)
+            permissions.mode_of(agent, self.settings)
+
+
+def _given(*agents: Agent) -> dict[str, Model]:
+    """By name, the models that agents have as they are, and not by name."""
+    models = [agent.model for agent in agents if agent.model is not None and not isinstance(agent.model, str)]
+    return {f"{model.provider}/{model.name}": model for model in models}
 
 
 def _reachable(agents: Sequence[Agent]) -> dict[str, Agent]:

@@ -111,7 +111,9 @@ class OneAgent:
         return Difference(kind="key", key="s1/r1", seq=2, message="other", asked="s1/r9") if differs else None
 
     def agents(self) -> Sequence[AgentInfo]:
-        return [AgentInfo(name="assistant", default=True, models=("a/b",), tools=("clock",), limits=Limits())]
+        return [
+            AgentInfo(name="assistant", default=True, models=("a/b",), mode="direct", tools=("clock",), limits=Limits())
+        ]
 
     async def tools(self) -> ToolsAnswer:
         tool = ToolInfo(name="clock", description="The time.", parameters={"type": "object"}, read_only=True)

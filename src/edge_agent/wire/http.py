@@ -273,7 +273,7 @@ class AgentInfo(BaseModel):
     description: str = ""
     default: bool = False
     models: tuple[str, ...]
-    mode: Mode = "direct"
+    mode: Mode
     tools: tuple[str, ...] = ()
     limits: Limits
     approval: ApprovalMode = "autopilot"

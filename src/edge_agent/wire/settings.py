@@ -394,4 +394,4 @@ def _checked(variable: str, check: Any, value: Any) -> Any:
 
 
 def _entries(text: str) -> tuple[str, ...]:
-    return tuple(entry.strip() for entry in text.split(",") if entry.strip())
+    return tuple(dict.fromkeys(entry.strip() for entry in text.split(",") if entry.strip()))

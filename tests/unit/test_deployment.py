@@ -1,0 +1,76 @@
+"""What a deployment says of itself is what its runs do."""
+
+import pytest
+
+from edge_agent import Agent, ConfigError, handoff, tool
+from edge_agent.core.errors import Refusal
+from edge_agent.cpython import model, source
+from edge_agent.deployment import Deployment
+from edge_agent.models.scripted import ScriptedModel
+from edge_agent.wire.http import StartRun
+from edge_agent.wire.settings import Settings
+
+MINE = {"EDGE_AGENT_BASE_URL": "http://localhost:1/v1"}
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def deployment(*agents: Agent, **env: str) -> Deployment:
+    return Deployment(agents, Settings.from_env({**MINE, **env}), model, source)
+
+
+def named(**fields: str) -> Agent:
+    return Agent(name="a", model="openai-compatible/m", **fields)  # pyright: ignore[reportArgumentType] - by field
+
+
+@pytest.mark.parametrize("variable", [{}, {"EDGE_AGENT_MODE": "direct"}, {"EDGE_AGENT_MODE": "planned"}])
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+def test_the_mode_that_is_listed_is_the_mode_of_its_runs(mode: str, variable: dict[str, str]) -> None:
+    deployed = deployment(named(mode=mode), **variable)
+    assert deployed.agents()[0].mode == deployed.configure(StartRun(input="go")).mode
+
+
+@pytest.mark.parametrize(
+    "agent, variables",
+    [
+        (named(), {"EDGE_AGENT_MODEL": "nosuch/m"}),
+        (named(), {"EDGE_AGENT_PLANNER_MODEL": "nosuch/m"}),
+        (named(), {"EDGE_AGENT_SYNTHESIZER_MODEL": "nosuch/m"}),
+        (named(planner_model="nosuch/m"), {}),
+        (named(synthesizer_model="nosuch/m"), {}),
+        (Agent(name="a"), {}),
+    ],
+)
+def test_what_stops_every_start_is_a_fault(agent: Agent, variables: dict[str, str]) -> None:
+    deployed = deployment(agent, **variables)
+    with pytest.raises(ConfigError) as stopped:
+        deployed.configure(StartRun(input="go"))
+    assert [str(fault) for fault in deployed.faults()] == [str(stopped.value)]
+
+
+def test_who_is_only_handed_over_to_is_checked_too_but_may_leave_the_model_to_the_run() -> None:
+    def entered(target: Agent) -> Deployment:
+        return deployment(Agent(name="a", model="openai-compatible/m", tools=[handoff(target)]))
+
+    assert not entered(Agent(name="b")).faults()
+    (fault,) = entered(Agent(name="b", tools=[look, tool(name="look")(look.function)])).faults()
+    assert "look" in str(fault)
+
+
+def test_a_model_named_twice_is_no_fallback_of_its_own() -> None:
+    twice = "openai-compatible/m, openai-compatible/n,openai-compatible/m"
+    both = ("openai-compatible/m", "openai-compatible/n")
+    assert deployment(Agent(name="a", model=twice)).configure(StartRun(input="go")).models == both
+    assert deployment(named(), EDGE_AGENT_MODEL=twice).configure(StartRun(input="go")).models == both
+
+
+def test_a_model_that_was_given_as_it_is_stands_beside_others_by_name() -> None:
+    deployed = deployment(Agent(name="a", model=ScriptedModel(answers=["hi"])))
+    assert deployed.configure(StartRun(input="go")).models == ("scripted/scripted",)
+    with pytest.raises(Refusal) as refused:
+        deployed.configure(StartRun(input="go", model="nosuch/m"))
+    assert refused.value.code == "unknown_model"
