@@ -23,6 +23,7 @@ from edge_agent.core.model import (
 from edge_agent.models.endpoint import PROFILES, Endpoint
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
+from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.scripted import Answer, ScriptedModel
 from tests.servers.model_server import serve_model
 
@@ -91,7 +92,9 @@ async def world(request: pytest.FixtureRequest) -> AsyncGenerator[World]:
             return sum(seen.closed_early for seen in server.seen)
 
         yield World(
-            model=lambda scenario: OpenAIChat(name=scenario, endpoint=endpoint, transport=transport, stall_timeout=5),
+            model=lambda scenario: ProviderModel(
+                adapter=OpenAIChat(), name=scenario, endpoint=endpoint, transport=transport, stall_timeout=5
+            ),
             asked=lambda: len(server.seen),
             left=left,
             until_left=lambda count: asyncio.ensure_future(server.until(lambda _: left() == count)),

@@ -9,6 +9,7 @@ from edge_agent.models.endpoint import PROFILES
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.naming import model_for, resolve, split_models
 from edge_agent.models.openai_chat import OpenAIChat
+from edge_agent.models.provider_model import ProviderModel
 from edge_agent.wire.settings import Settings
 
 OWN = {
@@ -95,11 +96,11 @@ def test_fallbacks_are_separated_by_commas() -> None:
 def test_a_model_takes_its_times_from_the_settings_and_its_clients_from_the_factory() -> None:
     given = settings(OPENAI_API_KEY="sk-1", EDGE_AGENT_MODEL_TIMEOUT="9", EDGE_AGENT_STALL_TIMEOUT="0")
     model = model_for("openai/gpt", given, client_factory=httpx2.AsyncClient)
-    assert isinstance(model, OpenAIChat)
+    assert isinstance(model, ProviderModel)
     assert (model.name, model.provider, model.timeout, model.stall_timeout) == ("gpt", "openai", 9.0, None)
     transport = HttpxTransport(httpx2.AsyncClient)
-    assert model_for("openai/gpt", given, transport=transport) == OpenAIChat(
-        name="gpt", endpoint=model.endpoint, transport=transport, stall_timeout=None, timeout=9.0
+    assert model_for("openai/gpt", given, transport=transport) == ProviderModel(
+        adapter=OpenAIChat(), name="gpt", endpoint=model.endpoint, transport=transport, stall_timeout=None, timeout=9.0
     )
     with pytest.raises(TypeError, match="client_factory or a transport"):
         model_for("openai/gpt", given)

@@ -14,6 +14,7 @@ from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
+from edge_agent.models.provider_model import ProviderModel
 from tests.servers.model_server import ModelServer, serve_model
 from tests.servers.running import running
 
@@ -32,17 +33,19 @@ async def server() -> AsyncGenerator[ModelServer]:
         yield running
 
 
-def model(server: ModelServer, scenario: str, profile: Profile | None = None, **more: Any) -> OpenAIChat:
+def model(server: ModelServer, scenario: str, profile: Profile | None = None, **more: Any) -> ProviderModel:
     endpoint = Endpoint(provider="test", base_url=server.url, key=KEY, profile=profile or PROFILES["default"])
-    return OpenAIChat(name=scenario, endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient), **more)
+    return ProviderModel(
+        adapter=OpenAIChat(), name=scenario, endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient), **more
+    )
 
 
-async def listen(one: OpenAIChat, request: ModelRequest = REQUEST) -> list[ModelEvent]:
+async def listen(one: ProviderModel, request: ModelRequest = REQUEST) -> list[ModelEvent]:
     async with aclosing(one.stream(request)) as events:
         return [event async for event in events]
 
 
-async def failure(one: OpenAIChat) -> ModelError:
+async def failure(one: ProviderModel) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await listen(one)
     assert KEY not in caught.value.message
@@ -83,7 +86,7 @@ async def test_a_connection_that_breaks_before_the_answer_may_be_counted_and_is_
     listening = await asyncio.start_server(hangs_up, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     endpoint = Endpoint(provider="test", base_url=f"http://127.0.0.1:{port}/v1")
-    one = OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
+    one = ProviderModel(adapter=OpenAIChat(), name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
     async with listening:
         with pytest.raises(ModelError) as caught:
             await listen(one)
@@ -93,7 +96,7 @@ async def test_a_connection_that_breaks_before_the_answer_may_be_counted_and_is_
 @pytest.mark.parametrize("base_url", ["ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"])
 async def test_an_impossible_address_is_a_failed_connection(base_url: str) -> None:
     endpoint = Endpoint(provider="test", base_url=base_url)
-    one = OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
+    one = ProviderModel(adapter=OpenAIChat(), name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
     with pytest.raises(ModelError) as caught:
         await listen(one)
     assert caught.value.kind == "connection"
@@ -162,7 +165,9 @@ async def test_a_redirect_is_not_followed_with_the_key(server: ModelServer) -> N
         return httpx2.AsyncClient(transport=httpx2.MockTransport(answer), follow_redirects=True)
 
     endpoint = Endpoint(provider="test", base_url=server.url, key=KEY)
-    error = await failure(OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(client)))
+    error = await failure(
+        ProviderModel(adapter=OpenAIChat(), name="m", endpoint=endpoint, transport=HttpxTransport(client))
+    )
     assert (error.kind, error.retryable, len(followed)) == ("bad-answer", False, 1)
 
 
@@ -176,7 +181,7 @@ async def test_a_shared_client_stays_open(server: ModelServer) -> None:
         endpoint = Endpoint(provider="test", base_url=server.url)
         transport = HttpxTransport(lambda: client, shared=True)
         for _ in range(2):
-            await listen(OpenAIChat(name="text", endpoint=endpoint, transport=transport))
+            await listen(ProviderModel(adapter=OpenAIChat(), name="text", endpoint=endpoint, transport=transport))
         assert not client.is_closed
 
 
@@ -219,7 +224,9 @@ async def test_a_refusal_whose_body_never_comes_is_told_all_the_same() -> None:
         port = listening.sockets[0].getsockname()[1]
         endpoint = Endpoint(provider="test", base_url=f"http://127.0.0.1:{port}/v1", key=KEY)
         transport = HttpxTransport(httpx2.AsyncClient)
-        error = await failure(OpenAIChat(name="m", endpoint=endpoint, transport=transport, stall_timeout=0.5))
+        error = await failure(
+            ProviderModel(adapter=OpenAIChat(), name="m", endpoint=endpoint, transport=transport, stall_timeout=0.5)
+        )
         assert error.kind == "unavailable"
         assert "Busy" in error.message
         await closed.wait()
@@ -228,7 +235,9 @@ async def test_a_refusal_whose_body_never_comes_is_told_all_the_same() -> None:
 async def test_the_server_runs_in_a_process_of_its_own_too() -> None:
     with running("model_server.py") as process:
         endpoint = Endpoint(provider="test", base_url=f"{process.url}/v1")
-        one = OpenAIChat(name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient))
+        one = ProviderModel(
+            adapter=OpenAIChat(), name="m", endpoint=endpoint, transport=HttpxTransport(httpx2.AsyncClient)
+        )
         await listen(one, ModelRequest(system="", messages=(UserMessage(text="Please do text-3."),)))
         assert [(seen["scenario"], seen["done"], seen["messages"]) for seen in process.log()] == [("text-3", True, 1)]
         httpx2.post(f"{process.url}/_reset").raise_for_status()

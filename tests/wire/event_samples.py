@@ -177,4 +177,5 @@ PASSING: tuple[e.PassingEvent, ...] = (
     e.PlanThoughtDelta(part="plan/a0", offset=0, delta="First"),
     e.PlanStepAdded(part="plan/a0", step="Look it up.", index=0),
     e.Retry(part="s1/r2/a0", error="unavailable"),
+    e.Log(level="warning", message="The schema of search was loosened."),
 )

@@ -1,4 +1,4 @@
-"""What servers send, and what is understood of it. Shapes: reference/wire-formats.md, sections 1.3, 1.4 and 3."""
+"""What servers send, and what is understood of it."""
 
 import json
 from typing import Any
@@ -19,8 +19,8 @@ from edge_agent.core.model import (
     UsageSeen,
 )
 from edge_agent.core.usage import Usage
+from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
-from edge_agent.models.openai_chat.failures import Source
 from edge_agent.wire.sse import MAX_CHARS
 
 SOURCE = Source(model="test/model", host="models.example.com", secrets=("sk-secret-key",))

@@ -1,4 +1,4 @@
-"""Statuses and bodies of refusals. Codes and envelopes: reference/wire-formats.md, sections 1.6, 2.5, 3 and 6."""
+"""Statuses and bodies of refusals."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from edge_agent.core.errors import ModelError
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.openai_chat.failures import MAX_RETRY_AFTER, MAX_TOLD, Source, failed_status
+from edge_agent.models.failures import MAX_RETRY_AFTER, MAX_TOLD, Source, failed_status
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"
 KEY = "sk-very-secret-key"

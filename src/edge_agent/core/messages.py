@@ -24,10 +24,14 @@ class ToolCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaquePart:
     """A part only its provider understands (a signature, encrypted reasoning): kept as it came, sent back to that
-    provider only."""
+    provider and model only. `model` None: to any of that provider's."""
 
     provider: str
     data: JsonObject
+    model: str | None = None
+
+    def is_for(self, provider: str, model: str) -> bool:
+        return self.provider == provider and self.model in (None, model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,29 @@ from edge_agent.core.messages import JsonObject, Message, OpaquePart, ToolSpec
 from edge_agent.core.usage import Usage
 
 ToolChoice = Literal["auto", "none", "required"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Thinking = Effort | int  # a level, or a budget in tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptCache:
+    """key: what requests that begin alike have in common. ttl: how long what was read is kept; None: the provider's
+    own time."""
+
+    key: str
+    ttl: Literal["5m", "1h"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """`max_output_tokens` includes reasoning. `metadata` goes to gateways' logs, never to the model."""
+    """One call.
+
+    system: run-stable, so that caches can hold it; whatever changes stands in the messages behind it.
+    max_output_tokens: reasoning included. thinking: None for the provider's own default, "none" for off where that can
+    be had. include_thoughts: whether thoughts are wanted in the stream. cache: None where nothing may be kept.
+    metadata: goes to gateways' logs, never to the model. options: fields of the provider's own wire, over everything
+    else.
+    """
 
     system: str
     messages: tuple[Message, ...]
@@ -21,7 +39,11 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     output_schema: JsonObject | None = None
     max_output_tokens: int | None = None
+    thinking: Thinking | None = None
+    include_thoughts: bool = True
+    cache: PromptCache | None = None
     metadata: Mapping[str, str] | None = None
+    options: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +84,27 @@ class UsageSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayLog:
+    """The id under which a gateway keeps its log of this call, with what it cost."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """Something could not be asked for as it was meant; for whoever follows the run."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The last event of a whole answer. A stream that ends without it was cut."""
 
     reason: FinishReason
 
 
-ModelEvent = TextDelta | ReasoningDelta | CallGrew | CalledTool | Opaque | UsageSeen | Finished
+ModelEvent = TextDelta | ReasoningDelta | CallGrew | CalledTool | Opaque | UsageSeen | GatewayLog | Warned | Finished
 
 
 class Model(Protocol):

@@ -289,6 +289,7 @@ async def _answered(attempt: _Attempt, heard: Heard, latency: int) -> None:
         cut_by=cut_by,
         latency_ms=latency,
         cost_usd=amount.usd,
+        gateway_log_id=heard.gateway_log_id,
     )
     drafts = [Draft(key=f"{key}/end", event=answered, money={key: amount})]
     if verdict := await _judged(walk, key, attempt.question, message):

@@ -12,6 +12,7 @@ from edge_agent.core.events import (
     FinalReasoningDelta,
     FinalTextDelta,
     FinishReason,
+    Log,
     PlanStepAdded,
     PlanThoughtDelta,
     Stage,
@@ -23,6 +24,7 @@ from edge_agent.core.model import (
     CalledTool,
     CallGrew,
     Finished,
+    GatewayLog,
     Model,
     ModelEvent,
     ModelRequest,
@@ -30,6 +32,7 @@ from edge_agent.core.model import (
     ReasoningDelta,
     TextDelta,
     UsageSeen,
+    Warned,
 )
 from edge_agent.core.streamed import Streamed
 from edge_agent.core.tokens import Meter, passes
@@ -71,6 +74,7 @@ class Heard:
     pending: Meter = field(default_factory=Meter)
     left: bool = False
     late: bool = False
+    gateway_log_id: str | None = None
 
     @property
     def anything(self) -> bool:
@@ -135,6 +139,10 @@ class Listener:
                 heard.calls.append(self._call(keys.tool_call(self.asked, len(heard.calls)), event))
             case Opaque(part=opaque):
                 heard.opaque.append(opaque)
+            case GatewayLog(id=log_id):
+                heard.gateway_log_id = log_id
+            case Warned(message=message):
+                self.walk.ports.sink.passing(Log(level="warning", message=message))
             case UsageSeen(usage=usage):
                 heard.usage = usage
             case Finished(reason=reason):

@@ -9,6 +9,7 @@ from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.openai_chat import OpenAIChat
+from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.transport import Transport
 from edge_agent.wire.settings import Provider, Settings
 
@@ -74,7 +75,8 @@ def model_for(
         from edge_agent.models.httpx_transport import HttpxTransport  # noqa: PLC0415
 
         transport = HttpxTransport(client_factory)
-    return OpenAIChat(
+    return ProviderModel(
+        adapter=OpenAIChat(),
         name=model,
         endpoint=endpoint,
         transport=transport,

@@ -19,6 +19,7 @@ model call:
 from edge_agent.core.events.passing_events import (
     FinalReasoningDelta,
     FinalTextDelta,
+    Log,
     PlanStepAdded,
     PlanThoughtDelta,
     Retry,
@@ -134,7 +135,7 @@ RecordedEvent = (
 Terminal = RunCompleted | RunCancelled | RunFailed
 TERMINAL_TYPES = frozenset({"run.completed", "run.cancelled", "run.failed"})
 Delta = StepTextDelta | StepReasoningDelta | FinalTextDelta | FinalReasoningDelta | PlanThoughtDelta
-PassingEvent = Delta | PlanStepAdded | ToolProgress | UsageSoFar | Retry
+PassingEvent = Delta | PlanStepAdded | ToolProgress | UsageSoFar | Retry | Log
 Event = RecordedEvent | PassingEvent
 
 __all__ = [
@@ -159,6 +160,7 @@ __all__ = [
     "FinishReason",
     "ForkedFrom",
     "Handoff",
+    "Log",
     "MessageDelivered",
     "MessageQueued",
     "MessageUndelivered",

@@ -90,3 +90,12 @@ class Retry:
     part: str
     error: str
     type: Literal["retry"] = "retry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A word to whoever follows, for instance that a model could not be asked as it was meant."""
+
+    level: Literal["info", "warning"]
+    message: str
+    type: Literal["log"] = "log"

@@ -67,7 +67,7 @@ class ModelRequested:
 class ModelAnswered:
     """`estimated`: the provider reported no usage, or the answer was left before its end. `cut_by`: the cap that cut
     it, by name. Under a cap, what is charged (the record's money) may be more than `usage`: a count that is not
-    plausible is not believed."""
+    plausible is not believed. `gateway_log_id`: of the gateway that the call went through."""
 
     stage: Stage
     message: AssistantMessage
@@ -77,6 +77,7 @@ class ModelAnswered:
     latency_ms: int
     cut_by: str | None = None
     cost_usd: float = 0.0
+    gateway_log_id: str | None = None
     type: Literal["model.answered"] = "model.answered"
 
 

@@ -1,8 +1,29 @@
 """OpenAI-compatible chat completions: OpenAI, gateways, vLLM, llama-server, Ollama and the many others.
 
-request.py and json_tools.py ask, answer.py and json_answer.py listen, both without I/O; model.py connects them to a
-transport."""
+request.py and json_tools.py ask, answer.py and json_answer.py listen."""
 
-from edge_agent.models.openai_chat.model import OpenAIChat
+from dataclasses import dataclass
 
-__all__ = ["OpenAIChat"]
+from edge_agent.core.model import ModelRequest
+from edge_agent.models.adapter import Answer, Call
+from edge_agent.models.endpoint import Endpoint
+from edge_agent.models.failures import Source
+from edge_agent.models.openai_chat import json_tools
+from edge_agent.models.openai_chat.answer import ChatAnswer
+from edge_agent.models.openai_chat.json_answer import JsonToolAnswer
+from edge_agent.models.openai_chat.request import PATH, build, headers
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIChat:
+    """Implements Adapter."""
+
+    def call(self, request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
+        return Call(path=PATH, headers=headers(request, endpoint), body=build(request, endpoint, model))
+
+    def answer(self, request: ModelRequest, endpoint: Endpoint, source: Source) -> Answer:
+        profile = endpoint.profile
+        answer = ChatAnswer(source, provider=endpoint.provider, replayed=profile.replayed)
+        if profile.tool_mode == "json" and json_tools.offers(request):
+            return JsonToolAnswer(answer, source, [spec.name for spec in request.tools])
+        return answer

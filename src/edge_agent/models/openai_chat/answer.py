@@ -6,9 +6,9 @@ from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject, OpaquePart
 from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageSeen
 from edge_agent.core.usage import Usage
-from edge_agent.models.openai_chat.body import Body, cut
-from edge_agent.models.openai_chat.deltas import Deltas
-from edge_agent.models.openai_chat.failures import Source, failed_inside
+from edge_agent.models.body import Body, cut
+from edge_agent.models.deltas import Deltas
+from edge_agent.models.failures import Source, failed_inside
 from edge_agent.models.openai_chat.replay import Replay
 from edge_agent.models.openai_chat.tool_calls import ToolCalls
 from edge_agent.models.openai_chat.usage import read_usage
@@ -34,7 +34,7 @@ class ChatAnswer:
 
     def __init__(self, source: Source, *, provider: str, replayed: tuple[str, ...] = ()) -> None:
         self._source, self._provider = source, provider
-        self._body = Body(source)
+        self._body = Body(source, whole=("choices",))
         self._deltas = Deltas()
         self._calls = ToolCalls()
         self._replayed, self._replay = frozenset(replayed), Replay()

@@ -9,9 +9,9 @@ from typing import Any, cast
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, TextDelta
+from edge_agent.models.deltas import Deltas
+from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
-from edge_agent.models.openai_chat.deltas import Deltas
-from edge_agent.models.openai_chat.failures import Source
 
 _ANSWER_BEGINS = re.compile(r'\s*\{\s*"answer"\s*:\s*"')
 _TOOL = re.compile(r'"(?:tool|name)"\s*:\s*"([^"\\]*)"')

@@ -14,11 +14,11 @@ MAX_METADATA = 5  # entries AI Gateway takes
 
 
 def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
-    """The body. Options win over everything: the profile's first, then the endpoint's, which go to the wire as they
-    are."""
+    """The body. Options win over everything: the profile's, then the endpoint's, then the request's; they go to the
+    wire as they are."""
     profile = endpoint.profile
     by_json = profile.tool_mode == "json"
-    system, messages = request.system, _messages(request, endpoint.provider)
+    system, messages = request.system, _messages(request, endpoint.provider, model)
     if by_json:
         system, messages = json_tools.told(request, required=profile.auto_requires_tool)
     if request.output_schema is not None and profile.structured_output == "prompt":
@@ -36,7 +36,7 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
         body["response_format"] = json_tools.response_format(request, required=profile.auto_requires_tool)
     else:
         body |= _tools(request, endpoint) | _structured(request, endpoint)
-    return body | profile.options | endpoint.options
+    return body | profile.options | endpoint.options | (request.options or {})
 
 
 def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
@@ -49,20 +49,20 @@ def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
     return own | {name.lower(): value for name, value in endpoint.headers.items()}
 
 
-def _messages(request: ModelRequest, provider: str) -> list[JsonObject]:
-    return [told for message in request.messages if (told := _message(message, provider)) is not None]
+def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
+    return [told for message in request.messages if (told := _message(message, provider, model)) is not None]
 
 
-def _message(message: Message, provider: str) -> JsonObject | None:
+def _message(message: Message, provider: str, model: str) -> JsonObject | None:
     """None for an answer that said nothing at all: many servers refuse an empty one."""
     if isinstance(message, AssistantMessage):
-        return _assistant(message, provider) if message.text or message.calls else None
+        return _assistant(message, provider, model) if message.text or message.calls else None
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
     return {"role": "user", "content": message.text}
 
 
-def _assistant(message: AssistantMessage, provider: str) -> JsonObject:
+def _assistant(message: AssistantMessage, provider: str, model: str) -> JsonObject:
     """Content is "" beside calls, not null, which Workers AI refuses. Arguments are always the text of an object."""
     told: JsonObject = {"role": "assistant", "content": message.text}
     if message.calls:
@@ -75,7 +75,7 @@ def _assistant(message: AssistantMessage, provider: str) -> JsonObject:
             for call in message.calls
         ]
     for part in message.opaque:
-        if part.provider == provider:
+        if part.is_for(provider, model):
             told = put_back(told, part.data)
     return told
 

@@ -1,6 +1,6 @@
 """Tool calls put together from their fragments, however a server cuts, numbers and names them.
 
-The rules are those that survive every deviation in reference/wire-formats.md, section 3.2.
+The rules are those that survive every known deviation.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import CalledTool
-from edge_agent.models.openai_chat.deltas import mended
+from edge_agent.models.deltas import mended
 
 
 @dataclass(slots=True, eq=False)

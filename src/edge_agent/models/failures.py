@@ -1,7 +1,5 @@
 """What a provider says when it fails, as a ModelError: how it failed, whether to try again, when, and what a person can
-do.
-
-Statuses, envelopes, codes and the phrases of an overflow: reference/wire-formats.md, sections 1.6, 2.5, 3.1, 3.2 and 6.
+do. All providers in one place: gateways pass the errors of others on.
 """
 
 import json
@@ -98,7 +96,7 @@ _RULES: Mapping[int, _Rule] = {
     402: _never("quota", "asks for payment", "Check the account's balance and billing."),
     403: _never("unauthorized", "does not allow this", "Check what the key of this provider may use."),
     404: _never("not-found", "was not found", _CHECK_NAME),
-    405: _never("not-found", "takes no chat completions here", _CHECK_NAME),
+    405: _never("not-found", "takes no such request here", _CHECK_NAME),
     408: _again("timeout", "took too long to answer"),
     409: _again("unavailable", "is busy with a conflicting request"),
     429: _RATE_LIMITED,

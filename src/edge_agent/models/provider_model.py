@@ -1,26 +1,24 @@
-"""A model behind an OpenAI-compatible chat completions endpoint: what is left for I/O to do."""
+"""A model behind an adapter and a transport: what is left for I/O to do."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 
 from edge_agent.core.errors import ModelError
-from edge_agent.core.model import ModelEvent, ModelRequest
+from edge_agent.core.model import GatewayLog, ModelEvent, ModelRequest, Warned
+from edge_agent.models.adapter import Adapter, Answer, Call
+from edge_agent.models.body import cut
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.openai_chat import json_tools
-from edge_agent.models.openai_chat.answer import ChatAnswer
-from edge_agent.models.openai_chat.body import cut
-from edge_agent.models.openai_chat.failures import Source, failed_status
-from edge_agent.models.openai_chat.json_answer import JsonToolAnswer
-from edge_agent.models.openai_chat.request import PATH, build, headers
+from edge_agent.models.failures import Source, failed_status
 from edge_agent.models.patience import OutOfPatience, Patience
 from edge_agent.models.transport import Reply, Transport, TransportError
 
 MAX_ERROR_BYTES = 65_536  # read of the body of a refusal
+GATEWAY_LOG = "cf-aig-log-id"  # the response header in which AI Gateway names its log of the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIChat:
+class ProviderModel:
     """Implements the Model port.
 
     stall_timeout: seconds the server may say nothing, before the headers as well. timeout: seconds for the whole call.
@@ -29,6 +27,7 @@ class OpenAIChat:
 
     name: str
     endpoint: Endpoint
+    adapter: Adapter
     transport: Transport
     stall_timeout: float | None = 60.0
     timeout: float | None = None
@@ -43,12 +42,17 @@ class OpenAIChat:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         source = Source.of(self.endpoint, self.name)
-        answer = self._answer(request, source)
+        call = self.adapter.call(request, self.endpoint, self.name)
+        answer = self.adapter.answer(request, self.endpoint, source)
         patience = Patience(stall=self.stall_timeout, total=self.timeout)
         reply: Reply | None = None
         chunks: AsyncIterator[bytes] | None = None
+        for warning in call.warnings:
+            yield Warned(message=warning)
         try:
-            reply = await self._ask(request, source, patience)
+            reply = await self._ask(call, source, patience)
+            if log_id := reply.headers.get(GATEWAY_LOG):
+                yield GatewayLog(id=log_id)
             chunks = reply.chunks()
             while not answer.over and (chunk := await self._next(chunks, answer, source, patience)) is not None:
                 for event in answer.feed(chunk):
@@ -62,20 +66,12 @@ class OpenAIChat:
             if reply is not None:
                 await reply.close()
 
-    def _answer(self, request: ModelRequest, source: Source) -> ChatAnswer | JsonToolAnswer:
-        profile = self.endpoint.profile
-        answer = ChatAnswer(source, provider=self.endpoint.provider, replayed=profile.replayed)
-        if profile.tool_mode == "json" and json_tools.offers(request):
-            return JsonToolAnswer(answer, source, [spec.name for spec in request.tools])
-        return answer
-
-    async def _ask(self, request: ModelRequest, source: Source, patience: Patience) -> Reply:
+    async def _ask(self, call: Call, source: Source, patience: Patience) -> Reply:
         """An answer with status 2xx."""
         # What has no UTF-8 (half an emoji in a user's text) must not fail the call.
-        body = json.dumps(build(request, self.endpoint, self.name), ensure_ascii=False).encode("utf-8", "replace")
-        url = self.endpoint.url(PATH)
+        body = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            reply = await patience.wait(self.transport.post(url, headers(request, self.endpoint), body))
+            reply = await patience.wait(self.transport.post(self.endpoint.url(call.path), call.headers, body))
         except TransportError as error:
             if error.sent:
                 raise cut(source, f"broke off before its answer ({error})") from error
@@ -91,7 +87,7 @@ class OpenAIChat:
             await reply.close()
 
     async def _next(
-        self, chunks: AsyncIterator[bytes], answer: ChatAnswer | JsonToolAnswer, source: Source, patience: Patience
+        self, chunks: AsyncIterator[bytes], answer: Answer, source: Source, patience: Patience
     ) -> bytes | None:
         """The next piece; None at the end. Once the model has said why it stopped, a server that is silent or breaks
         off takes nothing away any more."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from edge_agent.core.errors import ModelError
 from edge_agent.core.messages import JsonObject
-from edge_agent.models.openai_chat.failures import Source
+from edge_agent.models.failures import Source
 from edge_agent.wire.sse import MAX_CHARS, Decoder, Frame
 
 Form = Literal["events", "document", "html", "text"]
@@ -18,11 +18,12 @@ _BOM = b"\xef\xbb\xbf"
 class Body:
     """Bytes in, objects out. The first character decides the form: content types are not to be relied on.
 
-    `over`: [DONE] has come; what follows is of no interest. Raises ModelError("bad-answer")."""
+    whole: fields of which an answer in one document has at least one. over: [DONE] has come; what follows is of no
+    interest. Raises ModelError("bad-answer")."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, whole: tuple[str, ...]) -> None:
         self.over = False
-        self._source = source
+        self._source, self._whole = source, (*whole, "error", "errors")
         self._form: Form | None = None
         self._events = Decoder()
         self._kept = bytearray()  # the document, or the head of what is none
@@ -85,13 +86,13 @@ class Body:
             objects = _objects(json.loads(self._kept.removeprefix(_BOM)), failed=False)
         except (ValueError, RecursionError):
             raise cut(self._source, "sent a JSON document that breaks off or is malformed") from None
-        if not any("choices" in one or "error" in one or "errors" in one for one in objects):
-            raise self._bad("sent a JSON document that is no chat completion")
+        if not any(name in one for one in objects for name in self._whole):
+            raise self._bad("sent a JSON document that is no answer of a model")
         self.over = True
         return objects
 
     def _bad(self, what: str) -> ModelError:
-        remedy = "The base URL likely is wrong: it often ends in /v1, before /chat/completions."
+        remedy = "The base URL likely is wrong: for chat completions it often ends in /v1."
         return self._source.error("bad-answer", what, remedy, retryable=False)
 
 
