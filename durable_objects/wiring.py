@@ -18,14 +18,20 @@ from edge_agent.deployment import Deployment
 from edge_agent.http.app import create_app
 from edge_agent.http.ports import Deps
 from edge_agent.http.run_tokens import derived_key
+from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.naming import model_for
+from edge_agent.models.transport import Transport
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire.settings import Settings
 
 
 def _model(name: str, settings: Settings) -> Model:
-    return model_for(name, settings, transport=FetchTransport())
+    return model_for(name, settings, transport_for=_transport)
+
+
+def _transport(_endpoint: Endpoint) -> Transport:
+    return FetchTransport()
 
 
 def _source(name: str, server: McpServer, settings: Settings) -> ToolSource:

@@ -3,6 +3,8 @@
 import httpx2
 
 from edge_agent.core.model import Model
+from edge_agent.models.endpoint import Endpoint
+from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.naming import model_for
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import ToolSource
@@ -10,7 +12,11 @@ from edge_agent.wire.settings import Settings
 
 
 def model(name: str, settings: Settings) -> Model:
-    return model_for(name, settings, client_factory=httpx2.AsyncClient)
+    return model_for(name, settings, transport_for=_transport)
+
+
+def _transport(_endpoint: Endpoint) -> HttpxTransport:
+    return HttpxTransport(httpx2.AsyncClient)
 
 
 def source(name: str, server: McpServer, settings: Settings) -> ToolSource:

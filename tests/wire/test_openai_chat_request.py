@@ -137,7 +137,7 @@ def test_the_key_is_a_bearer_token_and_own_headers_win() -> None:
 
 def test_metadata_goes_to_a_gateway_that_takes_it_and_to_nobody_else() -> None:
     asked = request(metadata={f"k{number}": "v" for number in range(9)})
-    told = headers(asked, endpoint(Profile(metadata_header="cf-aig-metadata")))
+    told = headers(asked, endpoint(metadata_header="cf-aig-metadata"))
     assert len(json.loads(told["cf-aig-metadata"])) == 5
     assert headers(asked, endpoint()) == headers(request(), endpoint())
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from edge_agent.core.messages import JsonObject
 
 ToolMode = Literal["native", "json"]
+Route = Literal["https", "binding", "gateway"]
 MIN_SECRET = 8  # characters; a shorter header value would blot out ordinary words
 
 
@@ -27,7 +28,6 @@ class Profile:
     include_usage: whether to ask for usage in a stream (stream_options).
     structured_output: json_schema where the server takes response_format; prompt: the schema is told in words.
     replayed: fields of an answer's message that its provider wants back (DeepSeek: reasoning_content within a turn).
-    metadata_header: where a gateway takes the request's metadata (AI Gateway: cf-aig-metadata); None: it is not sent.
     options: fields of the request's body, under those of the endpoint.
     context_window: tokens; None: that of the table in prices.py, else 128 000.
     """
@@ -40,7 +40,6 @@ class Profile:
     include_usage: bool = True
     structured_output: Literal["json_schema", "prompt"] = "json_schema"
     replayed: tuple[str, ...] = ("reasoning_details",)
-    metadata_header: str | None = None
     options: JsonObject = field(default_factory=dict[str, object])
     context_window: int | None = None
 
@@ -60,18 +59,32 @@ PROFILES: Mapping[str, Profile] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One provider's address. `key` goes out as a bearer token to this base URL and nowhere else.
+    """One provider's address. `key` goes out in `key_header` to this base URL and nowhere else.
 
-    headers: sent with every request; they win over ours. options: fields of the request's body; they win over
-        everything.
+    adapter: the wire it speaks. route: over HTTPS, or by the AI binding of the Worker or that of its gateway, which
+        `gateway` names; base_url then is what the request would go to.
+    headers: sent with every request; they win over ours. metadata_header: where a gateway takes the request's metadata;
+        None: it is not sent. options: fields of the request's body, over the profile's.
     """
 
     provider: str
     base_url: str
+    adapter: str = "openai_chat"
+    route: Route = "https"
+    gateway: str | None = None
     key: str | None = field(default=None, repr=False)
+    key_header: str = "authorization"
+    metadata_header: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     profile: Profile = PROFILES["default"]
     options: JsonObject = field(default_factory=dict[str, object])
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The header that holds the key; none where there is no key."""
+        if not self.key:
+            return {}
+        return {self.key_header: f"Bearer {self.key}" if self.key_header == "authorization" else self.key}
 
     @property
     def host(self) -> str:

@@ -38,7 +38,7 @@ class Provider(Entry):
 
     base_url: Url
     key: str | None = None
-    adapter: Literal["openai_chat"] = "openai_chat"
+    adapter: Literal["openai_chat", "anthropic", "google", "workers_ai"] = "openai_chat"
     profile: str | None = None
     tool_mode: Literal["native", "json"] | None = None
     headers: Headers = Field(default_factory=dict, repr=False)

@@ -26,7 +26,8 @@ DEFAULT_MAX_BODY = 1_048_576
 MIN_KEY_BYTES = 32
 MIN_SECRET_LENGTH = 8  # a shorter value is not masked: it would blot out ordinary words
 _MAX_MAX_BODY = 33_554_432
-_KEY_NAME = re.compile(r"_(API_KEY|KEY|TOKEN|SECRET|PASSWORD)$")
+_KEY_NAME = re.compile(r"_(API_KEY|KEY|TOKEN|SECRET|PASSWORD|TOKEN_BEDROCK)$")
+_GATEWAY = re.compile(r"(?:(?P<account>[0-9a-f]{32})/)?(?P<id>[a-z0-9][a-z0-9-]{0,63})")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _FOR_TESTS = frozenset({"EDGE_AGENT_FIXTURES"})  # `make dev` passes the whole environment on
@@ -41,6 +42,17 @@ class NamedToken(NamedTuple):
 
     def __repr__(self) -> str:
         return f"NamedToken(name={self.name!r})"
+
+
+class Gateway(NamedTuple):
+    """An AI Gateway. Without an account it is reached by the AI binding, with one over HTTPS and with the token."""
+
+    id: str
+    account: str | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Gateway(id={self.id!r})"
 
 
 _ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -62,6 +74,7 @@ _EXAMPLES = {
     "EDGE_AGENT_BASE_URL": "https://models.example.com/v1",
     "EDGE_AGENT_API_KEY": "sk-…",
     "EDGE_AGENT_PROVIDERS": '{"mine": {"base_url": "https://example.com/v1", "key": "MINE_API_KEY"}}',
+    "EDGE_AGENT_GATEWAY": "0123456789abcdef0123456789abcdef/default",
     "EDGE_AGENT_MCP_SERVERS": '{"docs": {"url": "https://docs.example.com/mcp"}}',
     "EDGE_AGENT_TOOLS_ALLOW": "docs__*,calculator",
     "EDGE_AGENT_TOOLS_DENY": "github__delete_*",
@@ -86,13 +99,15 @@ _EXAMPLES = {
 class Settings:
     """The settings of a deployment. Every property but `secrets` may raise ConfigError."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], *, ai_binding: bool = False) -> None:
         self._env = {name: value.strip() for name, value in env.items() if value.strip()}
+        self.ai_binding = ai_binding
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "Settings":
-        """Takes any environment and never raises; a blank value is as good as none."""
-        return cls(env)
+    def from_env(cls, env: Mapping[str, str], *, ai_binding: bool = False) -> "Settings":
+        """Takes any environment and never raises; a blank value is as good as none. ai_binding: whether the Worker has
+        one."""
+        return cls(env, ai_binding=ai_binding)
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(sorted(name for name in self._env if name.startswith(PREFIX)))})"
@@ -192,6 +207,29 @@ class Settings:
             if provider.key is not None and provider.key not in self._env:
                 raise _error("EDGE_AGENT_PROVIDERS", f"{name}.key names the secret {provider.key}, which is not set")
         return providers
+
+    @cached_property
+    def gateway(self) -> Gateway | None:
+        """The AI Gateway that calls of models go through; None: each provider is called directly."""
+        variable = "EDGE_AGENT_GATEWAY"
+        text = self._env.get(variable)
+        if text is None:
+            return None
+        named = _GATEWAY.fullmatch(text)
+        if named is None:
+            raise _error(variable, "is the id of a gateway, or account/gateway")
+        token = self._env.get("CF_AIG_TOKEN")
+        if named["account"] and token is None:
+            raise ConfigError(
+                "CF_AIG_TOKEN", f"is not set, and {variable} as account/gateway needs it", "CF_AIG_TOKEN=…"
+            )
+        if not named["account"] and not self.ai_binding:
+            raise _error(variable, "needs the AI binding where it names no account")
+        return Gateway(named["id"], named["account"], token)
+
+    def variable(self, name: str) -> str | None:
+        """Any variable by its name: an option of a provider."""
+        return self._env.get(name)
 
     @cached_property
     def secrets(self) -> Mapping[str, str]:

@@ -42,10 +42,9 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
 def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
     """What goes out with the body. Compression is not asked for: it would hold a stream back."""
     own = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
-    if endpoint.key:
-        own["authorization"] = f"Bearer {endpoint.key}"
-    if endpoint.profile.metadata_header and request.metadata:
-        own[endpoint.profile.metadata_header] = _metadata(request.metadata)
+    own |= endpoint.credentials
+    if endpoint.metadata_header and request.metadata:
+        own[endpoint.metadata_header] = _metadata(request.metadata)
     return own | {name.lower(): value for name, value in endpoint.headers.items()}
 
 
