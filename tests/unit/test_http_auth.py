@@ -16,7 +16,8 @@ from edge_agent.http.run_tokens import (
     opened_run,
     run_token,
 )
-from edge_agent.wire.settings import NamedToken, Settings
+from edge_agent.wire.access_settings import NamedToken
+from edge_agent.wire.settings import Settings
 
 KEY = b"k" * 32
 NOW = 1_000_000_000

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.price import Price
-from edge_agent.wire.settings import NamedToken, Settings
+from edge_agent.wire.access_settings import NamedToken
+from edge_agent.wire.settings import Settings
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 

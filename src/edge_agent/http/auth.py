@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from edge_agent.core.errors import Refusal
 from edge_agent.http.run_tokens import is_run_token, offered_token, opened_run
-from edge_agent.wire.settings import NamedToken
+from edge_agent.wire.access_settings import NamedToken
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:\[\]@/?#,]+))(?::([0-9]{1,5}))?")

@@ -12,7 +12,9 @@ from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.providers import KEY_HEADERS, OPTION, PROVIDERS, Known
 from edge_agent.models.transport import Transport
-from edge_agent.wire.settings import Gateway, Provider, Settings
+from edge_agent.wire.entries import Provider
+from edge_agent.wire.model_settings import Gateway
+from edge_agent.wire.settings import Settings
 
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 WORKERS_AI = "@cf"
