@@ -7,8 +7,9 @@ import pytest
 
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, ToolMessage, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
+from edge_agent.models.asking import headers
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
-from edge_agent.models.openai_chat.request import build, headers
+from edge_agent.models.openai_chat.request import build
 
 ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
 NOW = ToolSpec(name="now", description="The time.", parameters={"type": "object"})

@@ -92,7 +92,7 @@ class Body:
         return objects
 
     def _bad(self, what: str) -> ModelError:
-        remedy = "The base URL likely is wrong: for chat completions it often ends in /v1."
+        remedy = "The base URL likely is wrong: it often ends in /v1, Gemini's in /v1beta."
         return self._source.error("bad-answer", what, remedy, retryable=False)
 
 

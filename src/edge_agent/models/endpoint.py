@@ -92,10 +92,12 @@ class Endpoint:
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     def url(self, path: str) -> str:
-        """The base URL with `path` behind its own path, its query kept (Azure's api-version)."""
+        """The base URL with `path` behind its own path; the queries of both are kept (Azure's api-version)."""
         parts = urlsplit(self.base_url)
+        path, _, query = path.partition("?")
         own = parts.path.rstrip("/")
-        return parts._replace(path=own if own.endswith(path) else own + path, fragment="").geturl()
+        whole = own if own.endswith(path) else own + path
+        return parts._replace(path=whole, query="&".join(filter(None, (parts.query, query))), fragment="").geturl()
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from edge_agent.core.errors import ModelError, ModelErrorKind
+from edge_agent.core.messages import JsonObject
 from edge_agent.models.endpoint import Endpoint
 
 MAX_TOLD = 500  # characters of a provider's own words
@@ -54,11 +55,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What an error body says, whatever envelope it came in. `code` and `type` are in lower case."""
+    """What an error body says, whatever envelope it came in. `code` and `type` are in lower case. daily: the quota of a
+    day is used up."""
 
     message: str = ""
     code: str = ""
     type: str = ""
+    daily: bool = False
     retry_after: float | None = None
 
     @property
@@ -75,7 +78,7 @@ class _Rule:
 
 
 _WAIT = "Try again later, or name a fallback model."
-_CHECK_NAME = "Check the model's name and the base URL (it often ends in /v1)."
+_CHECK_NAME = "Check the model's name and the base URL (it often ends in /v1, Gemini's in /v1beta)."
 
 
 def _never(kind: ModelErrorKind, what: str, remedy: str) -> _Rule:
@@ -102,6 +105,7 @@ _RULES: Mapping[int, _Rule] = {
     429: _RATE_LIMITED,
     529: _OVERLOADED,
 }
+_WRONG_KEY = _RULES[HTTPStatus.UNAUTHORIZED]
 _QUOTA = _never(
     "quota",
     "has no quota left for this account",
@@ -116,7 +120,7 @@ _BLOCKED = _never("refused", "is behind a guardrail that blocked this", "Change 
 _BAD_CALL = _again(
     "bad-answer",
     "wrote a tool call that its own server could not read",
-    "Try again; if it keeps happening, set tool_mode to json for this model.",
+    "Try again; if it keeps happening, take another model, or set tool_mode to json where the wire has it.",
 )
 _REDIRECT = _never(
     "bad-answer",
@@ -133,10 +137,12 @@ _QUOTA_PHRASES = re.compile(
     r"insufficient_quota|\b3036\b|spend(ing)? limit|billing|credit balance"
     r"|daily (free )?(limit|allocation|quota|neurons)"
 )
+_WRONG_KEY_PHRASES = re.compile(r"api key (not valid|expired)")
 _OVERLOADED_PHRASES = re.compile(r"overloaded|\b3040\b|out of capacity|capacity temporarily exceeded")
 _OVERFLOW_STATUSES = (400, 422, 500)
 _GUARDRAIL_STATUSES = (422, 424)
 _GUARDRAIL_CODES = ("2016", "2017")
+_BAD_CALL_CODES = ("tool_use_failed", "malformed_function_call")
 _STATUS_OF_TYPE: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -152,6 +158,14 @@ _STATUS_OF_TYPE: Mapping[str, int] = {
     "requests": 429,
     "tokens": 429,
     "overloaded_error": 529,
+    "invalid_argument": 400,
+    "failed_precondition": 400,
+    "unauthenticated": 401,
+    "permission_denied": 403,
+    "not_found": 404,
+    "resource_exhausted": 429,
+    "unavailable": 503,
+    "deadline_exceeded": 504,
 }
 
 
@@ -194,14 +208,21 @@ def _by_words(status: int, told: Told) -> _Rule | None:
     text = told.text
     busy = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     cases = (
-        (_BAD_CALL, told.code == "tool_use_failed"),
+        (_BAD_CALL, told.code in _BAD_CALL_CODES),
         (_BLOCKED, status in _GUARDRAIL_STATUSES and (told.code in _GUARDRAIL_CODES or "guardrail" in text)),
         (_OVERFLOW, status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
         (_OVERFLOW, status in _OVERFLOW_STATUSES and _OVERFLOW_PHRASES.search(text)),
-        (_QUOTA, status == HTTPStatus.TOO_MANY_REQUESTS and _QUOTA_PHRASES.search(text)),
+        (_WRONG_KEY, status == HTTPStatus.BAD_REQUEST and _WRONG_KEY_PHRASES.search(text)),
+        (_QUOTA, status == HTTPStatus.TOO_MANY_REQUESTS and _is_used_up(told)),
         (_OVERLOADED, busy and _OVERLOADED_PHRASES.search(text)),
     )
     return next((rule for rule, applies in cases if applies), None)
+
+
+def _is_used_up(told: Told) -> bool:
+    """Whether waiting a little is of no use. Google speaks of billing for the quota of a minute too, and says then when
+    to try again."""
+    return told.daily or (told.retry_after is None and _QUOTA_PHRASES.search(told.text) is not None)
 
 
 def _told(body: bytes) -> Told:
@@ -239,22 +260,31 @@ def _fields(error: dict[str, Any]) -> Told:
     metadata = error.get("metadata")
     raw = cast(dict[str, Any], metadata).get("raw") if isinstance(metadata, dict) else None
     code = error.get("code", error.get("internalCode"))
-    kind = error.get("type", error.get("status"))
+    kind, details = error.get("type", error.get("status")), _details(error)
     return Told(
         message=f"{message}: {raw}" if isinstance(raw, str) else message,
         code=str(code).lower() if isinstance(code, str | int) else "",
         type=kind.lower() if isinstance(kind, str) else "",
-        retry_after=_retry_delay(error.get("details")),
+        daily=_is_daily(details),
+        retry_after=_retry_delay(details),
     )
 
 
-def _retry_delay(details: Any) -> float | None:
-    """Google's RetryInfo: {"retryDelay": "17s"} among the details."""
-    for detail in cast(list[Any], details) if isinstance(details, list) else []:
-        delay = cast(dict[str, Any], detail).get("retryDelay") if isinstance(detail, dict) else None
-        if isinstance(delay, str):
-            return _seconds(delay.removesuffix("s"))
-    return None
+def _details(error: dict[str, Any]) -> list[JsonObject]:
+    """Google's, each a message of google.rpc."""
+    details = error.get("details")
+    return [one for one in cast(list[Any], details) if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _retry_delay(details: list[JsonObject]) -> float | None:
+    """RetryInfo: {"retryDelay": "17s"}."""
+    delays = (detail["retryDelay"] for detail in details if isinstance(detail.get("retryDelay"), str))
+    return next((_seconds(delay.removesuffix("s")) for delay in delays), None)
+
+
+def _is_daily(details: list[JsonObject]) -> bool:
+    """QuotaFailure: {"violations": [{"quotaId": "…PerDay…"}]}."""
+    return any("perday" in json.dumps(detail.get("violations")).lower() for detail in details)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

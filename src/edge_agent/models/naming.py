@@ -8,6 +8,7 @@ from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.models.adapter import Adapter
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
+from edge_agent.models.google import Google
 from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.providers import KEY_HEADERS, OPTION, PROVIDERS, Known
@@ -18,7 +19,7 @@ from edge_agent.wire.settings import Settings
 
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 WORKERS_AI = "@cf"
-ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat()}
+ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat(), "google": Google()}
 GATEWAY_HOST = "https://gateway.ai.cloudflare.com"
 REST_HOST = "https://api.cloudflare.com/client/v4/accounts"
 _COMPATIBLE = "openai-compatible"

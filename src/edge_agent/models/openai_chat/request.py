@@ -1,16 +1,15 @@
 """The pure half of asking: a neutral request in, the body of a chat completion out."""
 
 import json
-from collections.abc import Mapping
 
 from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, ToolSpec
 from edge_agent.core.model import ModelRequest
+from edge_agent.models.asking import schema_in_words
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.openai_chat import json_tools
 from edge_agent.models.openai_chat.replay import put_back
 
 PATH = "/chat/completions"
-MAX_METADATA = 5  # entries AI Gateway takes
 
 
 def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
@@ -22,7 +21,7 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
     if by_json:
         system, messages = json_tools.told(request, required=profile.auto_requires_tool)
     if request.output_schema is not None and profile.structured_output == "prompt":
-        system = f"{system}\n\n{_schema_in_words(request.output_schema)}".strip()
+        system = f"{system}\n\n{schema_in_words(request.output_schema)}".strip()
     body: JsonObject = {
         "model": model,
         "messages": [{"role": "system", "content": system}, *messages] if system else messages,
@@ -37,15 +36,6 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
     else:
         body |= _tools(request, endpoint) | _structured(request, endpoint)
     return body | profile.options | endpoint.options | (request.options or {})
-
-
-def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
-    """What goes out with the body. Compression is not asked for: it would hold a stream back."""
-    own = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
-    own |= endpoint.credentials
-    if endpoint.metadata_header and request.metadata:
-        own[endpoint.metadata_header] = _metadata(request.metadata)
-    return own | {name.lower(): value for name, value in endpoint.headers.items()}
 
 
 def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
@@ -107,11 +97,3 @@ def _structured(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
     return {
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.output_schema}}
     }
-
-
-def _schema_in_words(schema: JsonObject) -> str:
-    return f"Answer with one JSON object and nothing else. It must fit this JSON Schema: {json.dumps(schema)}"
-
-
-def _metadata(metadata: Mapping[str, str]) -> str:
-    return json.dumps(dict(list(metadata.items())[:MAX_METADATA]))

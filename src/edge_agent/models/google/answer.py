@@ -1,0 +1,146 @@
+"""The pure half of a call: bytes of generateContent in, neutral events out."""
+
+from typing import Any, cast
+
+from edge_agent.core.errors import ModelError
+from edge_agent.core.events import FinishReason
+from edge_agent.core.messages import JsonObject, OpaquePart
+from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageSeen
+from edge_agent.core.usage import Usage
+from edge_agent.models.body import Body, cut
+from edge_agent.models.deltas import Deltas
+from edge_agent.models.failures import Source, failed_inside
+from edge_agent.models.google.calls import BadCall, Calls
+from edge_agent.models.google.order import SIGNATURE, Order
+from edge_agent.models.google.usage import Counts
+
+_FINISHED: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "filtered",
+    "RECITATION": "filtered",
+    "LANGUAGE": "filtered",
+    "BLOCKLIST": "filtered",
+    "PROHIBITED_CONTENT": "filtered",
+    "SPII": "filtered",
+    "IMAGE_SAFETY": "filtered",
+    "IMAGE_PROHIBITED_CONTENT": "filtered",
+    "IMAGE_RECITATION": "filtered",
+}
+_BAD_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+
+
+class GeminiAnswer:
+    """Implements Answer. What makes an answer worthless is told at its end: its usage, in the same chunk, counts."""
+
+    def __init__(self, source: Source, *, provider: str, model: str) -> None:
+        self._source, self._provider, self._model = source, provider, model
+        self._body = Body(source, whole=("candidates", "promptFeedback"))
+        self._deltas, self._calls, self._order, self._counts = Deltas(), Calls(), Order(), Counts()
+        self._usage: Usage | None = None
+        self._told: Usage | None = None  # the usage that went out last
+        self._reason: FinishReason | None = None
+        self._fault: ModelError | None = None
+
+    @property
+    def over(self) -> bool:
+        return self._body.over
+
+    @property
+    def finished(self) -> bool:
+        return self._reason is not None or self._fault is not None
+
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
+        for payload in self._body.feed(chunk):
+            self._take(payload)
+        events = self._deltas.drain()
+        if grown := self._calls.growth():
+            events.append(CallGrew(text=grown))
+        return self._said(events)
+
+    def end(self) -> list[ModelEvent]:
+        for payload in self._body.end():
+            self._take(payload)
+        if self._fault is not None:
+            raise self._fault
+        if self._reason is None:
+            raise cut(self._source, "stopped without a finish reason")
+        events = self._said(self._deltas.end())
+        if data := self._order.data():
+            events.append(Opaque(part=OpaquePart(provider=self._provider, model=self._model, data=data)))
+        calls = self._whole_calls(self._reason)
+        reason = "tool-calls" if calls and self._reason in ("stop", "other") else self._reason
+        return [*events, *calls, Finished(reason=reason)]
+
+    def _said(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        if self._usage is not None and self._usage != self._told:
+            self._told = self._usage
+            events.append(UsageSeen(usage=self._usage))
+        return events
+
+    def _whole_calls(self, reason: FinishReason) -> list[ModelEvent]:
+        try:
+            return [*self._calls.whole(cut=reason == "length")]
+        except BadCall as fault:
+            raise self._bad_call(str(fault)) from None
+
+    def _take(self, payload: JsonObject) -> None:
+        if usage := _of(payload, "usageMetadata"):
+            self._usage = self._counts.take(usage)
+        if error := payload.get("error") or payload.get("errors"):
+            raise failed_inside(self._source, error)
+        if reason := _of(payload, "promptFeedback").get("blockReason"):
+            what = f"did not take the prompt: its filter says {reason}"
+            self._fault = self._source.error("refused", what, "Change the request.", retryable=False)
+        candidates: Any = payload.get("candidates")
+        for candidate in cast(list[Any], candidates) if isinstance(candidates, list) else []:
+            if isinstance(candidate, dict):
+                self._candidate(cast(JsonObject, candidate))
+
+    def _candidate(self, candidate: JsonObject) -> None:
+        if candidate.get("index"):
+            return  # another answer to the same question; none was asked for
+        parts: Any = _of(candidate, "content").get("parts")
+        for part in cast(list[Any], parts) if isinstance(parts, list) else []:
+            if isinstance(part, dict):
+                self._part(cast(JsonObject, part))
+        reason = candidate.get("finishReason")
+        if isinstance(reason, str) and reason not in ("", "FINISH_REASON_UNSPECIFIED"):
+            self._finish(reason, candidate.get("finishMessage"))
+
+    def _part(self, part: JsonObject) -> None:
+        signature = {SIGNATURE: part[SIGNATURE]} if part.get(SIGNATURE) else {}
+        call, text = part.get("functionCall"), part.get("text")
+        if isinstance(call, dict):
+            self._call(cast(JsonObject, call), signature)
+        elif not isinstance(text, str):
+            self._order.other(part)
+        elif not part.get("thought"):
+            self._deltas.text(text)
+            self._order.text(text, signature)
+        else:
+            self._deltas.reasoning(text)
+            if signature:
+                self._order.other(part)
+
+    def _call(self, call: JsonObject, signature: JsonObject) -> None:
+        try:
+            begins = self._calls.take(call)
+        except BadCall as fault:
+            raise self._bad_call(str(fault)) from None
+        if begins:
+            self._order.call(signature)
+
+    def _finish(self, reason: str, message: Any) -> None:
+        if reason in _BAD_CALLS:
+            self._fault = self._bad_call(message if isinstance(message, str) else reason)
+        elif self._reason not in ("length", "filtered"):  # several may come; a cut is never taken back
+            self._reason = _FINISHED.get(reason, "other")
+
+    def _bad_call(self, words: str) -> ModelError:
+        return failed_inside(self._source, {"code": "malformed_function_call", "message": words})
+
+
+def _of(fields: JsonObject, name: str) -> JsonObject:
+    value = fields.get(name)
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
