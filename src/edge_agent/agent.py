@@ -11,8 +11,10 @@ from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
+from edge_agent.core.prompting import StageName, Wish
 from edge_agent.core.state import RunState
 from edge_agent.permissions import require_policy
+from edge_agent.prompting import require_prompting
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.names import fault_of
 
@@ -31,6 +33,11 @@ class Agent:
     are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
     ask or deny by a tool's name or a glob; a deny rule always wins.
     output_schema: the final answer is JSON of that form (a JSON Schema), where a run asks for no other.
+    thinking: how much the model thinks: False, True (medium), none, minimal, low, medium, high, xhigh or a number of
+    tokens; None: as its provider likes. stage_thinking: the same by stage (planner, executor, replanner, synthesizer),
+    where also a False wins. include_thoughts: whether thoughts are streamed. prompt_caching: False, or {"ttl": "5m" or
+    "1h", "key": …}. provider_options: fields of a provider's own wire, by the name of a model or a stage; they win over
+    everything portable. aliases: short names of models, as `fast` for `openai/gpt-5-mini`.
     limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. strict_tools: a call of a tool that was not offered fails the run, and
     none of its answer runs. Raises ConfigError where the definition cannot work.
@@ -46,6 +53,12 @@ class Agent:
     planner_model: str | None = None
     synthesizer_model: str | None = None
     replan_after: ReplanAfter = "failure"
+    thinking: Wish | None = None
+    stage_thinking: Mapping[StageName, Wish] = field(default_factory=dict[StageName, Wish])
+    include_thoughts: bool = True
+    prompt_caching: bool | Mapping[str, str] = True
+    provider_options: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     output_schema: JsonObject | None = None
     approval: ApprovalMode = "autopilot"
     approval_modes: Sequence[ApprovalMode] | None = None
@@ -58,6 +71,7 @@ class Agent:
     def __post_init__(self) -> None:
         if fault := fault_of(self.name):
             raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
+        require_prompting(self)
         require_policy(self.approval, self.approval_modes, self.tool_rules)
 
     @property

@@ -13,7 +13,6 @@ from edge_agent.core.events import ApprovalMode, Mode, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.model import Model
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
 from edge_agent.handoff import Handoff
@@ -21,8 +20,9 @@ from edge_agent.loop.admission import require_prices, require_room
 from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
 from edge_agent.loop.walk import Ports
-from edge_agent.models.naming import split_models
+from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
+from edge_agent.prompting import prompting_of
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
@@ -31,7 +31,6 @@ from edge_agent.wire.export import Exported
 from edge_agent.wire.http import (
     AgentInfo,
     ForkChanges,
-    StageModels,
     StartRun,
     ToolInfo,
     ToolsAnswer,
@@ -40,7 +39,6 @@ from edge_agent.wire.http import (
 from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"
-ModelResolver = Callable[[str, Settings], Model]
 SourceMaker = Callable[[str, McpServer, Settings], ToolSource]
 
 
@@ -50,7 +48,8 @@ class Deployment:
     version = VERSION
 
     def __init__(self, agents: Sequence[Agent], settings: Settings, model: ModelResolver, source: SourceMaker) -> None:
-        self.settings, self._model, self._source = settings, model, source
+        self.settings, self._source = settings, source
+        self._choice = ModelChoice(settings, model)
         self._agents = {agent.name: agent for agent in agents}
         self._reachable = _reachable(agents)
         if not self._agents:
@@ -62,7 +61,7 @@ class Deployment:
     def configure(self, request: StartRun) -> RunCreated:
         """Raises Refusal (422) for what the request gets wrong, ConfigError for what the deployment gets wrong."""
         agent = self._asked(request.agent)
-        models, planner, synthesizer = self._stage_models(agent, request)
+        models, planner, synthesizer = self._choice.of_run(agent, request)
         created = RunCreated(
             version=keys.VERSION,
             input=request.input,
@@ -85,15 +84,8 @@ class Deployment:
         """The configuration of a run that begins with records of the one configured so; its keys are of that version.
 
         Raises Refusal (422) like `configure`, also for an agent that is gone."""
-        agent, stages = self._asked(created.agent_name), changes.models or StageModels()
-        asked = {
-            "models": stages.executor or changes.model,
-            "planner_models": stages.planner or changes.model,
-            "synthesizer_models": stages.synthesizer or changes.model,
-        }
-        for name in asked.values():
-            self._resolvable(agent, (name,) if name else (), asked=True)
-        made: dict[str, Any] = {field: (name,) for field, name in asked.items() if name}
+        agent = self._asked(created.agent_name)
+        made: dict[str, Any] = dict(self._choice.of_fork(agent, changes))
         if changes.limits is not None:
             self._limits(agent, changes.limits)
             made["limits"] = dataclasses.replace(created.limits, **changes.limits.wanted())
@@ -128,49 +120,8 @@ class Deployment:
             raise Refusal(422, "unknown_agent", message, field="agent")
         return self._agents[name]
 
-    def _stage_models(self, agent: Agent, request: StartRun) -> tuple[tuple[str, ...], ...]:
-        """The executor's, the planner's and the synthesizer's: of the request, of the variables, of the code."""
-        asked = request.models
-        wanted = (
-            (asked and asked.executor) or request.model,
-            (asked and asked.planner) or request.model,
-            (asked and asked.synthesizer) or request.model,
-        )
-        own = (self._models(agent) if wanted[0] is None else (), *self._later_models(agent))
-        for name, models in zip(wanted, own, strict=True):
-            self._resolvable(agent, (name,) if name else models, asked=name is not None)
-        return tuple((name,) if name else models for name, models in zip(wanted, own, strict=True))
-
     def _mode(self, agent: Agent) -> Mode:
         return self.settings.mode or agent.mode
-
-    def _later_models(self, agent: Agent) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The planner's and the synthesizer's. Empty: those of the executor."""
-        return (
-            self.settings.planner_models or split_models(agent.planner_model or ""),
-            self.settings.synthesizer_models or split_models(agent.synthesizer_model or ""),
-        )
-
-    def _models(self, agent: Agent) -> tuple[str, ...]:
-        if agent.model is not None and not isinstance(agent.model, str):
-            return tuple(_given(agent))
-        models = self.settings.models or split_models(agent.model or "")
-        if not models:
-            fault = f"is not set, and the agent {agent.name} names no model"
-            raise ConfigError("EDGE_AGENT_MODEL", fault, "EDGE_AGENT_MODEL=openai-compatible/some-model")
-        return models
-
-    def _resolvable(self, agent: Agent, models: Sequence[str], *, asked: bool) -> None:
-        given = _given(agent)
-        for name in models:
-            if name in given:
-                continue
-            try:
-                self._model(name, self.settings)
-            except ConfigError as error:
-                if asked:
-                    raise Refusal(422, "unknown_model", str(error), field="model") from error
-                raise
 
     def _limits(self, agent: Agent, wanted: WantedLimits | None) -> Limits:
         limits = self._agent_limits(agent)
@@ -198,7 +149,7 @@ class Deployment:
             sink=sink,
             agent=self._spec(agent),
             others={other.name: (self._spec(other), self._toolbox(other, servers=servers)) for other in others},
-            model=self._model_by(agent, *others),
+            model=self._choice.model_by(agent, *others),
             tools=self._toolbox(agent, servers=servers),
             secrets=self.settings.secrets,
             declared=self.settings.declared_secrets(),
@@ -213,12 +164,12 @@ class Deployment:
 
     def _spec(self, agent: Agent) -> AgentSpec:
         targets = {tool.spec.name: tool.target.name for tool in agent.tools if isinstance(tool, Handoff)}
-        return dataclasses.replace(agent.spec, models=self._models(agent) if agent.model else (), handoffs=targets)
-
-    def _model_by(self, *agents: Agent) -> Callable[[str], Model]:
-        """By name, but for models that an agent was given as they are."""
-        given = _given(*agents)
-        return lambda name: given[name] if name in given else self._model(name, self.settings)
+        return dataclasses.replace(
+            agent.spec,
+            models=self._choice.of_agent(agent) if agent.model else (),
+            handoffs=targets,
+            prompting=prompting_of(agent, self.settings),
+        )
 
     async def replay(self, log: Exported) -> Difference | None:
         """The first difference between what this code asks for and what the log holds. Calls and connects to nothing.
@@ -280,7 +231,7 @@ class Deployment:
                 name=agent.name,
                 description=agent.description,
                 default=number == 0,
-                models=self._models(agent),
+                models=self._choice.of_agent(agent),
                 mode=self._mode(agent),
                 tools=tuple(tool.spec.name for tool in agent.tools),
                 limits=self._agent_limits(agent),
@@ -331,15 +282,9 @@ class Deployment:
         """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
         self._toolbox(agent)
         if agent.name in self._agents:
-            for models in (self._models(agent), *self._later_models(agent)):
-                self._resolvable(agent, models, asked=False)
+            self._choice.check(agent)
             permissions.mode_of(agent, self.settings)
-
-
-def _given(*agents: Agent) -> dict[str, Model]:
-    """By name, the models that agents have as they are, and not by name."""
-    models = [agent.model for agent in agents if agent.model is not None and not isinstance(agent.model, str)]
-    return {f"{model.provider}/{model.name}": model for model in models}
+        prompting_of(agent, self.settings)
 
 
 def _reachable(agents: Sequence[Agent]) -> dict[str, Agent]:

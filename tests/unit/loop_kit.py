@@ -15,6 +15,7 @@ from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
 from edge_agent.core.ports import Log, Record
 from edge_agent.core.price import Price
+from edge_agent.core.prompting import Prompting
 from edge_agent.core.state import RunState, fold
 from edge_agent.core.tooling import Tools
 from edge_agent.loop.driver import SliceBudget
@@ -60,6 +61,7 @@ class Setting:
     forbidden: Callable[[], Sequence[str]] = lambda: ()
     approval_seconds: float | None = 3_600
     can_ask: bool = True
+    prompting: Prompting = field(default_factory=Prompting)
 
 
 @dataclass(slots=True)
@@ -148,6 +150,7 @@ async def _live(setting: Setting) -> Lived:
                 name="a",
                 instructions=setting.instructions,
                 hooks=setting.hooks,
+                prompting=setting.prompting,
                 force_text_after_tool=setting.force_text,
             ),
             model=lambda name: models[name] if isinstance(models, Mapping) else models,

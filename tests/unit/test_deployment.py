@@ -74,3 +74,16 @@ def test_a_model_that_was_given_as_it_is_stands_beside_others_by_name() -> None:
     with pytest.raises(Refusal) as refused:
         deployed.configure(StartRun(input="go", model="nosuch/m"))
     assert refused.value.code == "unknown_model"
+
+
+def test_a_short_name_of_the_agent_is_its_model_also_in_a_request_and_as_a_fallback() -> None:
+    agent = Agent(
+        name="a", model="fast, strong", planner_model="strong", aliases={"fast": "mine/small", "strong": "mine/large"}
+    )
+    deployed = deployment(agent, EDGE_AGENT_PROVIDERS='{"mine": {"base_url": "http://localhost:1/v1"}}')
+    created = deployed.configure(StartRun(input="go"))
+    assert (created.models, created.planner_models) == (("mine/small", "mine/large"), ("mine/large",))
+    assert deployed.configure(StartRun(input="go", model="strong")).models == ("mine/large",)
+    with pytest.raises(Refusal, match="'slow' names no model") as caught:
+        deployed.configure(StartRun(input="go", model="slow"))
+    assert caught.value.code == "unknown_model"

@@ -75,7 +75,7 @@ async def test_a_fork_of_nothing_is_404_and_one_under_a_taken_id_409() -> None:
         ({"at": 3.5}, "at"),
         ({"at": 3, "changes": {"input": "other"}}, "changes.input"),
         ({"at": 3, "changes": {"instructions": "other"}}, "changes.instructions"),
-        ({"at": 3, "changes": {"model": "gpt"}}, "changes.model"),
+        ({"at": 3, "changes": {"model": "GPT 5"}}, "changes.model"),
         ({"at": 3, "changes": {"models": {"chef": "a/b"}}}, "changes.models.chef"),
         ({"at": 3, "changes": {"limits": {"max_steps": 0}}}, "changes.limits.max_steps"),
         ({"at": 3, "changes": {"approval": "never"}}, "changes.approval"),

@@ -77,7 +77,7 @@ async def test_a_run_id_and_a_key_are_two_names_for_one_run() -> None:
         ({"input": "x", "agent": ""}, "agent"),
         ({"input": "x", "agent": "nobody"}, "agent"),
         ({"input": "x", "mode": "dreamy"}, "mode"),
-        ({"input": "x", "model": "gpt"}, "model"),
+        ({"input": "x", "model": "GPT 5"}, "model"),
         ({"input": "x", "run_id": "a b"}, "run_id"),
         ({"input": "x", "run_id": "a" * 129}, "run_id"),
         ({"input": "x", "run_id": "a\n"}, "run_id"),

@@ -18,6 +18,7 @@ from typing import Any, Literal
 ModelErrorKind = Literal[
     "rate-limited", "overloaded", "unavailable", "timeout", "connection", "stalled", "truncated",
     "bad-request", "unauthorized", "not-found", "quota", "context-overflow", "bad-answer", "refused",
+    "thinking-refused",
 ]  # fmt: skip
 
 

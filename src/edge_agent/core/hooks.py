@@ -7,6 +7,7 @@ from typing import Literal
 from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolResult
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
 from edge_agent.core.model import ModelRequest
+from edge_agent.core.prompting import Prompting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,8 @@ ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable
 class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
-    handoffs: the agents its tools hand over to, by the tools' names. forbidden: its own deny rules."""
+    handoffs: the agents its tools hand over to, by the tools' names. forbidden: its own deny rules. prompting: how its
+    models are asked."""
 
     name: str
     instructions: str = ""
@@ -62,3 +64,4 @@ class AgentSpec:
     models: tuple[str, ...] = ()
     handoffs: Mapping[str, str] = field(default_factory=dict[str, str])
     forbidden: tuple[str, ...] = ()
+    prompting: Prompting = field(default_factory=Prompting)

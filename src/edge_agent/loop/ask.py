@@ -10,6 +10,7 @@ from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
 from edge_agent.core.events import (
     Fault,
+    Log,
     ModelAnswered,
     ModelFailed,
     ModelRefused,
@@ -40,7 +41,16 @@ FIRST_PAUSE = (
     0.5  # seconds, doubled by each retry, and up to half as much again so that many runs do not come back at once
 )
 UNSENT = frozenset(
-    {"connection", "unauthorized", "bad-request", "not-found", "rate-limited", "quota", "context-overflow"}
+    {
+        "connection",
+        "unauthorized",
+        "bad-request",
+        "thinking-refused",
+        "not-found",
+        "rate-limited",
+        "quota",
+        "context-overflow",
+    }
 )
 
 
@@ -180,7 +190,7 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
         await walk.take_in_tools(key, again=False)
     name = question.models[tries.model]
     model, prices = walk.ports.model(name), budget.prices_of(walk, name)
-    built = question.build()
+    built = _asked_as(walk, question, number, model)
     changed = await _changed(walk, key, built)
     request = changed or built
     walk.ready()
@@ -217,6 +227,17 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     )
     await _make(attempt)
     return requested
+
+
+def _asked_as(walk: Walk, question: Question, number: int, model: Model) -> ModelRequest:
+    """The request as the agent wants it asked; without thinking where the model has just refused that."""
+    name = f"{model.provider}/{model.name}"
+    request = walk.agent.prompting.of(question.build(), stage=question.stage, model=name, run_id=walk.run_id)
+    before = walk.journal.event(f"{keys.attempt(question.key, number - 1)}/end", ModelFailed) if number else None
+    if before is None or before.error != "thinking-refused":
+        return request
+    walk.ports.sink.passing(Log(level="warning", message=f"{name} is asked again without thinking, which it refused."))
+    return replace(request, thinking="none")
 
 
 def _refused(walk: Walk, key: str, stop: Literal["budget", "cancelled"], *notes: Draft) -> ModelRefused:

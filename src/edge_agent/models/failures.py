@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from edge_agent.core.errors import ModelError, ModelErrorKind
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.model import ModelRequest
 from edge_agent.models.endpoint import Endpoint
 
 MAX_TOLD = 500  # characters of a provider's own words
@@ -139,6 +140,7 @@ _QUOTA_PHRASES = re.compile(
 )
 _WRONG_KEY_PHRASES = re.compile(r"api key (not valid|expired)")
 _OVERLOADED_PHRASES = re.compile(r"overloaded|\b3040\b|out of capacity|capacity temporarily exceeded")
+_ABOUT_THINKING = re.compile("thinking|reasoning")
 _OVERFLOW_STATUSES = (400, 422, 500)
 _GUARDRAIL_STATUSES = (422, 424)
 _GUARDRAIL_CODES = ("2016", "2017")
@@ -179,6 +181,14 @@ def failed_status(source: Source, status: int, headers: Mapping[str, str], body:
     return source.error(
         rule.kind, f"{rule.what} (HTTP {status}{words})", rule.remedy, retryable=retryable, retry_after=retry_after
     )
+
+
+def thinking_refused(request: ModelRequest, error: ModelError) -> ModelError | None:
+    """Some models do not think where the form of the answer is given, and say so only when they are asked to."""
+    asked = request.thinking not in (None, "none") and (request.output_schema or request.tool_choice == "required")
+    if error.kind != "bad-request" or not asked or not _ABOUT_THINKING.search(error.message.lower()):
+        return None
+    return ModelError("thinking-refused", error.message, retryable=True)
 
 
 def failed_inside(source: Source, error: Any) -> ModelError:

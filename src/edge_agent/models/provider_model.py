@@ -9,7 +9,7 @@ from edge_agent.core.model import GatewayLog, ModelEvent, ModelRequest, Warned
 from edge_agent.models.adapter import Adapter, Answer, Call
 from edge_agent.models.body import cut
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source, failed_status
+from edge_agent.models.failures import Source, failed_status, thinking_refused
 from edge_agent.models.patience import OutOfPatience, Patience
 from edge_agent.models.transport import Reply, Transport, TransportError
 
@@ -50,7 +50,7 @@ class ProviderModel:
         for warning in call.warnings:
             yield Warned(message=warning)
         try:
-            reply = await self._ask(call, source, patience)
+            reply = await self._ask(request, call, source, patience)
             if log_id := reply.headers.get(GATEWAY_LOG):
                 yield GatewayLog(id=log_id)
             chunks = reply.chunks()
@@ -66,7 +66,7 @@ class ProviderModel:
             if reply is not None:
                 await reply.close()
 
-    async def _ask(self, call: Call, source: Source, patience: Patience) -> Reply:
+    async def _ask(self, request: ModelRequest, call: Call, source: Source, patience: Patience) -> Reply:
         """An answer with status 2xx."""
         # What has no UTF-8 (half an emoji in a user's text) must not fail the call.
         body = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
@@ -82,7 +82,8 @@ class ProviderModel:
         if reply.status // 100 == 2:  # noqa: PLR2004 (2xx)
             return reply
         try:
-            raise failed_status(source, reply.status, reply.headers, await _read_error(reply, patience))
+            error = failed_status(source, reply.status, reply.headers, await _read_error(reply, patience))
+            raise thinking_refused(request, error) or error
         finally:
             await reply.close()
 

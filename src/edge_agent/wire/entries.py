@@ -84,3 +84,11 @@ class PriceEntry(Entry):
     output: Dollars
     cached: Dollars | None = None
     cache_write: Dollars | None = None
+
+
+class CachingEntry(Entry):
+    """ttl: how long a provider keeps what it has read; key: what begins alike has in common, absent: each run has its
+    own."""
+
+    ttl: Literal["5m", "1h"] | None = None
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,40}$")] | None = None

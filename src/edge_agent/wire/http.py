@@ -80,7 +80,8 @@ class HistoryTurn(Asked):
         return Turn(role=self.role, text=self.text)
 
 
-ModelName = Annotated[str, Field(max_length=256, pattern=r"^(@cf|[a-z0-9][a-z0-9_-]*)/\S+$")]
+# `provider/model`, or a name the agent has for one.
+ModelName = Annotated[str, Field(max_length=256, pattern=r"^((@cf|[a-z0-9][a-z0-9_-]*)/\S+|[a-z0-9][a-z0-9_-]{0,63})$")]
 
 
 class StageModels(Asked):

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field, TypeAdapter
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.price import Price
-from edge_agent.wire.entries import LEAST_WINDOW, PriceEntry, Provider, http_url
+from edge_agent.core.prompting import StageName, Wish, thinking_fault
+from edge_agent.wire.entries import LEAST_WINDOW, CachingEntry, PriceEntry, Provider, http_url
 from edge_agent.wire.variables import Variables, checked, entries, wrong
 
 PREFIX = "EDGE_AGENT_"
@@ -18,6 +19,9 @@ _GATEWAY = re.compile(r"(?:(?P<account>[0-9a-f]{32})/)?(?P<id>[a-z0-9][a-z0-9-]{
 _ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 _PROVIDERS = TypeAdapter(dict[_ProviderName, Provider])
 _PRICES = TypeAdapter(dict[str, PriceEntry])
+_STAGE_THINKING = TypeAdapter(dict[StageName, bool | int | str])
+_CACHING = TypeAdapter(CachingEntry | None)
+_SWITCH = {"on": True, "true": True, "off": False, "false": False}
 
 
 class Gateway(NamedTuple):
@@ -130,6 +134,23 @@ class ModelSettings(Variables):
         return self.whole("EDGE_AGENT_MAX_RETRIES", 2, 0, 10)
 
     @cached_property
+    def thinking(self) -> Wish | None:
+        """None where the code decides."""
+        text = self.env.get("EDGE_AGENT_THINKING")
+        return None if text is None else _wish("EDGE_AGENT_THINKING", text)
+
+    @cached_property
+    def stage_thinking(self) -> Mapping[str, Wish]:
+        stages = self.read_json("EDGE_AGENT_STAGE_THINKING", _STAGE_THINKING, {})
+        return {stage: _wish("EDGE_AGENT_STAGE_THINKING", wish) for stage, wish in stages.items()}
+
+    @cached_property
+    def prompt_caching(self) -> CachingEntry | bool | None:
+        """None where the code decides."""
+        switched = _SWITCH.get(self.env.get("EDGE_AGENT_PROMPT_CACHING", ""))
+        return self.read_json("EDGE_AGENT_PROMPT_CACHING", _CACHING, None) if switched is None else switched
+
+    @cached_property
     def prices(self) -> Mapping[str, Price]:
         """By model, `provider/model` or the model alone; they win over the table."""
         entries = self.read_json("EDGE_AGENT_PRICES", _PRICES, {})
@@ -142,3 +163,12 @@ class ModelSettings(Variables):
     def context_window(self) -> int | None:
         """Tokens, of every model; None where each has its own."""
         return self.whole("EDGE_AGENT_CONTEXT_WINDOW", 0, LEAST_WINDOW, 100_000_000) or None
+
+
+def _wish(variable: str, value: object) -> Wish:
+    """Raises ConfigError for what is no way to think."""
+    if isinstance(value, str):
+        value = int(value) if value.isdecimal() else _SWITCH.get(value.lower(), value)
+    if fault := thinking_fault(value):
+        raise wrong(variable, fault)
+    return cast(Wish, value)
