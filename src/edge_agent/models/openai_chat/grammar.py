@@ -4,11 +4,11 @@ What a compiler cannot express is loosened, never tightened: arguments are valid
 tool runs.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
+from edge_agent.models.schemas.keywords import pointed
 
 MAX_DEPTH = 16
 MAX_NODES = 500  # of a schema with its references put in; a chain of references grows exponentially
@@ -33,7 +33,7 @@ class _Loosening:
             return {}
         fields = cast(Mapping[str, Any], schema)
         if isinstance(pointer := fields.get("$ref"), str):
-            target = None if pointer in seen else _pointed(self._root, pointer)
+            target = None if pointer in seen else pointed(self._root, pointer)
             return self.of(target, depth + 1, (*seen, pointer))
         for name in ("anyOf", "oneOf"):
             if isinstance(forms := fields.get(name), list):
@@ -57,19 +57,3 @@ class _Loosening:
             if isinstance(bound := fields.get(name), int) and bound <= MAX_ITEMS:
                 kept[name] = bound
         return kept
-
-
-def _pointed(root: JsonObject, pointer: str) -> Any:
-    """What a local JSON pointer names; None for a remote or a broken one, which nothing is fetched for."""
-    if not pointer.startswith("#"):
-        return None
-    value: Any = root
-    for part in pointer[1:].strip("/").split("/") if pointer != "#" else ():
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = cast(Mapping[str, Any], value).get(name)
-        elif isinstance(value, list) and re.fullmatch("[0-9]{1,4}", name):
-            value = next(iter(cast(list[Any], value)[int(name) :]), None)
-        else:
-            return None
-    return value
