@@ -20,12 +20,15 @@ from edge_agent.core.model import (
     TextDelta,
     UsageSeen,
 )
-from edge_agent.models.endpoint import PROFILES, Endpoint
+from edge_agent.models.adapter import Adapter
+from edge_agent.models.anthropic import Anthropic
+from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.scripted import Answer, ScriptedModel
-from tests.servers.model_server import serve_model
+from tests.servers.anthropic_server import AnthropicServer
+from tests.servers.model_server import ModelServer, serve_model
 
 TOOL = ToolSpec(
     name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -65,7 +68,13 @@ def _scripted(scenario: str, held: asyncio.Event) -> ScriptedModel:
     return ScriptedModel(answers=[answers[scenario], *(["done"] if scenario == "calls" else [])])
 
 
-@pytest.fixture(params=["scripted", "openai_chat"])
+WIRES: dict[str, tuple[Adapter, type[ModelServer], str]] = {
+    "openai_chat": (OpenAIChat(), ModelServer, "authorization"),
+    "anthropic": (Anthropic(), AnthropicServer, "x-api-key"),
+}
+
+
+@pytest.fixture(params=["scripted", *WIRES])
 async def world(request: pytest.FixtureRequest) -> AsyncGenerator[World]:
     if request.param == "scripted":
         made: list[ScriptedModel] = []
@@ -84,8 +93,9 @@ async def world(request: pytest.FixtureRequest) -> AsyncGenerator[World]:
             until_left=lambda count: asyncio.ensure_future(now(count)),
         )
         return
-    async with serve_model(SCRIPT) as server:
-        endpoint = Endpoint(provider="test", base_url=server.url, key="sk-secret-key", profile=PROFILES["default"])
+    adapter, kind, key_header = WIRES[request.param]
+    async with serve_model(SCRIPT, kind=kind) as server:
+        endpoint = Endpoint(provider="test", base_url=server.url, key="sk-secret-key", key_header=key_header)
         transport = HttpxTransport(httpx2.AsyncClient)
 
         def left() -> int:
@@ -93,7 +103,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncGenerator[World]:
 
         yield World(
             model=lambda scenario: ProviderModel(
-                adapter=OpenAIChat(), name=scenario, endpoint=endpoint, transport=transport, stall_timeout=5
+                adapter=adapter, name=scenario, endpoint=endpoint, transport=transport, stall_timeout=5
             ),
             asked=lambda: len(server.seen),
             left=left,

@@ -44,7 +44,7 @@ _SCENARIO = re.compile(
     r"rounds-\d+(?:-\d+)?|calls-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+|status-\d+(?:-times-\d+)?"
     r"|error-in-stream|overflow|refuse|length|silent|late-hang|late-cut|hang|html|json|cut"
 )
-_WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
+WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
 
 
 @dataclass(slots=True)
@@ -126,7 +126,12 @@ class Connection:
 
 
 class ModelServer:
-    """`url` is the base URL for a client. `tool`: what rounds-N calls; the first offered one when empty."""
+    """`url` is the base URL for a client. `tool`: what rounds-N calls; the first offered one when empty.
+
+    What is of one wire is a class of its own over this one (anthropic_server.py): where it is asked, what is seen in a
+    request, and the frames of an answer."""
+
+    path = "/v1/chat/completions"
 
     def __init__(self, script: Mapping[str, list[Json]] | None = None, tool: str = "") -> None:
         self.script, self.tool = dict(script or {}), tool
@@ -192,23 +197,14 @@ class ModelServer:
             await connection.answer(200, b"{}")
         elif path in ("/health", "/v1/models"):
             await connection.answer(200, b'{"object": "list", "data": []}')
-        elif (method, path) == ("POST", "/v1/chat/completions"):
+        elif (method, path) == ("POST", self.path):
             return await self._complete(connection, headers, json.loads(body))
         else:
             await connection.answer(404, b"<html><body>Not here</body></html>", "text/html")
         return True
 
     async def _complete(self, connection: Connection, headers: dict[str, str], body: Json) -> bool:
-        messages: list[Json] = body["messages"]
-        seen = Seen(
-            scenario=_scenario(body, self.script),
-            model=body["model"],
-            turn=sum(message["role"] == "assistant" for message in messages),
-            messages=len(messages),
-            tools=tuple(tool["function"]["name"] for tool in body.get("tools", [])),
-            body=body,
-            headers=headers,
-        )
+        seen = self.see(body, headers)
         self.seen.append(seen)
         self._changed.set()
         try:
@@ -219,9 +215,22 @@ class ModelServer:
         finally:
             self._changed.set()
 
+    def see(self, body: Json, headers: dict[str, str]) -> Seen:
+        messages: list[Json] = body["messages"]
+        texts = [str(message["content"]) for message in messages if message["role"] == "user"]
+        return Seen(
+            scenario=scenario_of(body["model"], texts, self.script),
+            model=body["model"],
+            turn=sum(message["role"] == "assistant" for message in messages),
+            messages=len(messages),
+            tools=tuple(tool["function"]["name"] for tool in body.get("tools", [])),
+            body=body,
+            headers=headers,
+        )
+
     async def _play(self, connection: Connection, seen: Seen) -> bool:
         name, *numbers = re.split(r"-(?=\d)", seen.scenario.replace("-times", ""))
-        if failure := self._failure(seen, name, [int(number) for number in numbers]):
+        if failure := self.failure(seen, name, [int(number) for number in numbers]):
             seen.status, body, more = failure
             seen.done = True
             await connection.answer(seen.status, body, **more)
@@ -234,9 +243,9 @@ class ModelServer:
             return True
         connection.begin()
         if name == "hang":
-            await connection.send(_frame(_chunk(seen, {"role": "assistant", "content": ""})))
+            await connection.send(self.opening(seen))
             await connection.until_closed()
-        for frame in self._frames(seen, name, [int(number) for number in numbers]):
+        for frame in self.frames(seen, name, [int(number) for number in numbers]):
             if name == "slow-text":
                 await connection.until_closed(SLOW)
             await connection.send(frame)
@@ -250,64 +259,84 @@ class ModelServer:
         await connection.end()
         return True
 
-    def _failure(self, seen: Seen, name: str, numbers: list[int]) -> tuple[int, bytes, dict[str, str]] | None:
+    def failure(self, seen: Seen, name: str, numbers: list[int]) -> tuple[int, bytes, dict[str, str]] | None:
+        """Status, body and headers of a refusal; None where there is none."""
         self._times[seen.scenario] += 1
         first = self._times[seen.scenario] == 1
         if seen.scenario.startswith("429-retry-after") and first:
-            return 429, _error("Too many requests", "rate_limit_exceeded"), {"retry_after": str(numbers[-1])}
+            return 429, self.error(429, "Too many requests", "rate_limit_exceeded"), {"retry_after": str(numbers[-1])}
         if name == "status" and self._times[seen.scenario] <= (numbers[1] if len(numbers) > 1 else sys.maxsize):
-            return numbers[0], _error("It was asked for", "scripted"), {}
+            return numbers[0], self.error(numbers[0], "It was asked for", "scripted"), {}
         if name == "overflow":
-            return 400, _error("maximum context length is 4096 tokens", "context_length_exceeded"), {}
+            return 400, self.error(400, "maximum context length is 4096 tokens", "context_length_exceeded"), {}
         return None
+
+    def error(self, status: int, message: str, code: str) -> bytes:
+        return json.dumps({"error": {"message": message, "type": "scripted", "code": code}}).encode()
 
     async def _whole(self, connection: Connection, name: str, seen: Seen) -> None:
         if name == "html":
             return await connection.answer(200, b"<!doctype html><title>Welcome</title>", "text/html")
-        choice = {"index": 0, "message": {"content": "".join(_WORDS), "tool_calls": None}, "finish_reason": "stop"}
-        answer = {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _usage(seen, len(_WORDS))}
-        return await connection.answer(200, json.dumps(answer).encode())
+        return await connection.answer(200, json.dumps(self.document(seen)).encode())
 
-    def _frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
+    def frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
+        """A frame is a word or a piece of a call, as far as the wire allows that."""
         if seen.scenario in self.script:
             answers = _case(seen, self.script[seen.scenario])
-            yield from _scripted(seen, answers[min(seen.turn, len(answers) - 1)])
+            yield from self.scripted(seen, answers[min(seen.turn, len(answers) - 1)])
             return
         rounds = numbers[0] if name == "rounds" else 1 if name == "calls" else 0
-        if _turn_of_run(seen.body) < rounds and seen.tools:
+        if self.turn_of_run(seen.body) < rounds and seen.tools:
             count = numbers[0] if name == "calls" else 1
-            yield from _scripted(seen, {"calls": [self._call(seen, number) for number in range(count)]})
+            yield from self.scripted(seen, {"calls": [self._call(seen, number) for number in range(count)]})
             return
-        length = numbers[1] if name == "rounds" and len(numbers) > 1 else 200 if name == "rounds" else len(_WORDS)
+        length = numbers[1] if name == "rounds" and len(numbers) > 1 else 200 if name == "rounds" else len(WORDS)
         length = numbers[0] if name in ("text", "slow-text") and numbers else length
-        yield from _told(seen, name, length)
+        yield from self.told(seen, name, length)
+
+    # -- of the wire
+    def document(self, seen: Seen) -> Json:
+        choice = {"index": 0, "message": {"content": "".join(WORDS), "tool_calls": None}, "finish_reason": "stop"}
+        return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _usage(seen, len(WORDS))}
+
+    def opening(self, seen: Seen) -> str:
+        return _frame(_chunk(seen, {"role": "assistant", "content": ""}))
+
+    def scripted(self, seen: Seen, answer: Json) -> Iterator[str]:
+        return _scripted(seen, answer)
+
+    def told(self, seen: Seen, name: str, length: int) -> Iterator[str]:
+        return _told(seen, name, length)
+
+    def turn_of_run(self, body: Json) -> int:
+        """Answers with tool calls so far; the turns of an earlier conversation have none."""
+        return sum(bool(message.get("tool_calls")) for message in body["messages"])
+
+    def parameters(self, body: Json) -> dict[str, Json]:
+        """The schemas of the offered tools, by name."""
+        return {tool["function"]["name"]: tool["function"]["parameters"] for tool in body.get("tools", [])}
 
     def _call(self, seen: Seen, number: int) -> Json:
         """Arguments that fit the schema and differ from call to call: the same ones thrice would trip a repeat
         guard."""
-        tools = [tool["function"] for tool in seen.body.get("tools", [])]
-        tool = next((one for one in tools if one["name"] == self.tool), tools[0] if tools and not self.tool else None)
-        properties: Json = tool["parameters"].get("properties", {}) if tool else {}
+        tools = self.parameters(seen.body)
+        name = self.tool or next(iter(tools), "missing")
+        properties: Json = tools.get(name, {}).get("properties", {})
         value = seen.turn * 100 + number + 1
         samples: Json = {"integer": value, "number": value, "boolean": True, "array": [], "object": {}}
         arguments: Json = {key: samples.get(of.get("type"), f"value {value}") for key, of in properties.items()}
-        return {"name": tool["name"] if tool else self.tool or "missing", "arguments": arguments}
+        return {"name": name, "arguments": arguments}
 
 
-def _scenario(body: Json, script: Mapping[str, list[Json]]) -> str:
-    if body["model"] in script or _SCENARIO.fullmatch(body["model"]):
-        return body["model"]
-    texts = [str(message["content"]) for message in body["messages"] if message["role"] == "user"]
+def scenario_of(model: str, texts: list[str], script: Mapping[str, list[Json]]) -> str:
+    """`texts`: what users said, in order."""
+    if model in script or _SCENARIO.fullmatch(model):
+        return model
     for text in reversed(texts):
         words = [word.strip(".,:;!?\"'") for word in text.split()]
         if found := [word for word in words if word in script or _SCENARIO.fullmatch(word)]:
             return found[-1]
     return "text"
-
-
-def _turn_of_run(body: Json) -> int:
-    """Answers with tool calls so far; the turns of an earlier conversation have none."""
-    return sum(bool(message.get("tool_calls")) for message in body["messages"])
 
 
 def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
@@ -321,7 +350,7 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
     for number in range(length):
         if name in ("cut", "error-in-stream") and number >= length // 2:
             break
-        yield _frame(_chunk(seen, {"content": _WORDS[number % len(_WORDS)]}))
+        yield _frame(_chunk(seen, {"content": WORDS[number % len(WORDS)]}))
     if name == "error-in-stream":
         yield _frame({"error": {"message": "The server is overloaded", "type": "server_error", "code": 503}})
     elif name.startswith("late"):
@@ -377,16 +406,16 @@ def _frame(payload: Json) -> str:
     return f"data: {json.dumps(payload)}\n\n"
 
 
-def _error(message: str, code: str) -> bytes:
-    return json.dumps({"error": {"message": message, "type": "scripted", "code": code}}).encode()
-
-
 @asynccontextmanager
 async def serve_model(
-    script: Mapping[str, list[Json]] | None = None, *, tool: str = "", port: int = 0
+    script: Mapping[str, list[Json]] | None = None,
+    *,
+    tool: str = "",
+    port: int = 0,
+    kind: type[ModelServer] = ModelServer,
 ) -> AsyncGenerator[ModelServer]:
-    """A server in this event loop."""
-    server = ModelServer(script, tool)
+    """A server in this event loop. kind: of which wire."""
+    server = kind(script, tool)
     listening = await server.serve(port)
     try:
         yield server
@@ -394,18 +423,18 @@ async def serve_model(
         await server.close(listening)
 
 
-async def _main() -> None:
-    parser = argparse.ArgumentParser(description="A scripted OpenAI-compatible model server.")
+async def main(kind: type[ModelServer] = ModelServer) -> None:
+    parser = argparse.ArgumentParser(description="A scripted model server.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path)
     parser.add_argument("--tool", default="", help="what rounds-N calls; the first offered tool by default")
     arguments = parser.parse_args()
     script = json.loads(arguments.script.read_text()) if arguments.script else None
-    async with serve_model(script, tool=arguments.tool, port=arguments.port) as server:
+    async with serve_model(script, tool=arguments.tool, port=arguments.port, kind=kind) as server:
         print(f"Listening on {server.url}", flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        asyncio.run(_main())
+        asyncio.run(main())

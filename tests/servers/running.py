@@ -14,7 +14,7 @@ import httpx2
 
 from scripts.serve import free_port
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 READY_SECONDS = 30.0
 
 
@@ -32,13 +32,14 @@ class Running:
 def running(script: str, *arguments: str) -> Generator[Running]:
     """Starts tests/servers/<script> on a free port and ends it by its pid."""
     port = free_port()
-    with running_command([sys.executable, str(HERE / script), "--port", str(port), *arguments], port):
+    module = f"tests.servers.{script.removesuffix('.py')}"
+    with running_command([sys.executable, "-m", module, "--port", str(port), *arguments], port):
         yield Running(f"http://127.0.0.1:{port}")
 
 
 @contextmanager
 def running_command(command: Sequence[str], port: int) -> Generator[None]:
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=ROOT)
     try:
         _until_it_answers(process, f"http://127.0.0.1:{port}/health")
         yield

@@ -154,6 +154,7 @@ _STATUS_OF_TYPE: Mapping[str, int] = {
     "not_found_error": 404,
     "model_not_found": 404,
     "timeout_error": 408,
+    "request_too_large": 413,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -224,6 +225,7 @@ def _by_words(status: int, told: Told) -> _Rule | None:
         (_OVERFLOW, status in _OVERFLOW_STATUSES and _OVERFLOW_PHRASES.search(text)),
         (_WRONG_KEY, status == HTTPStatus.BAD_REQUEST and _WRONG_KEY_PHRASES.search(text)),
         (_QUOTA, status == HTTPStatus.TOO_MANY_REQUESTS and _is_used_up(told)),
+        (_QUOTA, status == HTTPStatus.BAD_REQUEST and "credit balance is too low" in text),  # Anthropic
         (_OVERLOADED, busy and _OVERLOADED_PHRASES.search(text)),
     )
     return next((rule for rule, applies in cases if applies), None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.models.adapter import Adapter
+from edge_agent.models.anthropic import Anthropic
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.google import Google
 from edge_agent.models.openai_chat import OpenAIChat
@@ -19,7 +20,7 @@ from edge_agent.wire.settings import Settings
 
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 WORKERS_AI = "@cf"
-ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat(), "google": Google()}
+ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat(), "anthropic": Anthropic(), "google": Google()}
 GATEWAY_HOST = "https://gateway.ai.cloudflare.com"
 REST_HOST = "https://api.cloudflare.com/client/v4/accounts"
 _COMPATIBLE = "openai-compatible"
