@@ -361,7 +361,7 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
 
 def _case(seen: Seen, script: list[Json]) -> list[Json]:
     """The answers of a scenario; where it has cases, those of the first whose text stands in the request."""
-    text = json.dumps(seen.body["messages"], ensure_ascii=False)
+    text = json.dumps(seen.body, ensure_ascii=False)
     cases = [case for case in script if "when" in case]
     return next((case["answers"] for case in cases if all(part in text for part in case["when"])), script)
 

@@ -18,6 +18,7 @@ DATA = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "e
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 ID = re.compile(r"[a-zA-Z0-9]{9}")
 SIGNATURE = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+UNSIGNED = "skip_thought_signature_validator"  # documented for calls that did not come from this model
 MODES = {"AUTO", "ANY", "NONE", "VALIDATED"}
 LEVELS = {"gemini-3-pro": {"LOW", "HIGH"}, "gemini-3.1-pro": {"LOW", "MEDIUM", "HIGH"}}
 ALL_LEVELS = {"MINIMAL", "LOW", "MEDIUM", "HIGH"}

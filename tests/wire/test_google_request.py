@@ -12,7 +12,7 @@ from edge_agent.core.model import ModelRequest, Thinking
 from edge_agent.models.adapter import Call
 from edge_agent.models.endpoint import Endpoint, Profile
 from edge_agent.models.google import Google
-from tests.wire.google_rules import Refused, check
+from tests.wire.google_rules import UNSIGNED, Refused, check
 
 Json = dict[str, Any]
 BASE = "https://generativelanguage.googleapis.com/v1beta"
@@ -20,7 +20,6 @@ ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "p
 NOW = ToolSpec(name="now", description="The time.", parameters={"type": "object", "properties": {}})
 USER = UserMessage(text="hi")
 SCHEMA: Json = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-DUMMY = "skip_thought_signature_validator"
 NEW, PRO, OLD = "gemini-3-flash-preview", "gemini-3-pro-preview", "gemini-2.5-flash"
 
 
@@ -199,7 +198,7 @@ def test_a_history_that_began_elsewhere_carries_the_documented_placeholder(opaqu
     one, two = add(1), add(2)
     answer = AssistantMessage(calls=(one, two), opaque=opaque)
     told = contents(USER, answer, result(one), result(two), USER, AssistantMessage(text="Done."), USER)
-    assert [part.get("thoughtSignature") for part in told[1]["parts"]] == [DUMMY, None]
+    assert [part.get("thoughtSignature") for part in told[1]["parts"]] == [UNSIGNED, None]
     assert "thoughtSignature" not in told[3]["parts"][0]
     older = contents(USER, answer, result(one), result(two), model=OLD)
     assert "thoughtSignature" not in older[1]["parts"][0]
@@ -223,6 +222,21 @@ def test_tools_are_declared_in_their_order_by_json_schema_and_no_tools_means_no_
 def test_the_tool_choice_is_a_mode(choice: str, mode: str | None) -> None:
     made = body(request(tools=(ADD,), tool_choice=choice))
     assert made.get("toolConfig") == (mode and {"functionCallingConfig": {"mode": mode}})
+
+
+def test_schemas_are_told_in_google_s_words_and_what_cannot_be_said_is_a_warning() -> None:
+    loose: Json = {
+        "type": "object",
+        "properties": {"at": {"$ref": "#/$defs/place"}, "kind": {"const": "a"}, "x": {"$ref": "https://e.example/x"}},
+        "$defs": {"place": {"type": "string"}},
+    }
+    spec = ToolSpec(name="find", description="Finds.", parameters=loose)
+    made = call(request(tools=(spec,), output_schema=loose))
+    told = made.body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
+    assert told["properties"]["at"] == {"type": "string"}
+    assert told["properties"]["kind"]["enum"] == ["a"]
+    assert "$ref" not in json.dumps(made.body)
+    assert [warning.partition(":")[0] for warning in made.warnings] == ["The form of the answer", "The tool find"]
 
 
 # -- structured output
