@@ -8,9 +8,10 @@ import js
 from fastapi import FastAPI
 
 from agents import agents
-from edge_agent.cloudflare.directory import ObjectDirectory, ObjectPost
+from edge_agent.cloudflare.directory import ObjectDirectory
 from edge_agent.cloudflare.environment import variables
 from edge_agent.cloudflare.model_transport import FetchTransport
+from edge_agent.cloudflare.post import ObjectPost
 from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.model import Model
@@ -76,8 +77,8 @@ def served(env: Any) -> Served:
 
 
 def post_of(env: Any) -> ObjectPost:
-    """How a run tells others of itself."""
-    return ObjectPost(ObjectDirectory(env.DIRECTORY))
+    """How a run tells others of itself, and gives work to its subagents."""
+    return ObjectPost(ObjectDirectory(env.DIRECTORY), runs_of(env))
 
 
 def runs_of(env: Any) -> ObjectRuns:

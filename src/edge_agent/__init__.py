@@ -8,6 +8,7 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Turn
 from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
 from edge_agent.handoff import handoff
+from edge_agent.subagent import subagent
 from edge_agent.tool import tool
 from edge_agent.tools.mcp_server import McpServer
 
@@ -25,5 +26,6 @@ __all__ = [
     "ToolOutput",
     "Turn",
     "handoff",
+    "subagent",
     "tool",
 ]

@@ -1,6 +1,7 @@
 """What a deployment offers and how its runs are made: agents from the code, the rest from variables."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -9,20 +10,24 @@ from edge_agent.agent import Agent
 from edge_agent.core import keys
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
-from edge_agent.core.events import ApprovalMode, Mode, RecordedEvent, RunCreated
+from edge_agent.core.events import ApprovalMode, Mode, ParentRun, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
+from edge_agent.core.subagents import MOST_DEPTH, Commission, Delegation
 from edge_agent.handoff import Handoff
 from edge_agent.loop.admission import require_prices, require_room
 from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
+from edge_agent.loop.shares import lower
 from edge_agent.loop.walk import Ports
 from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
+from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
+from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
@@ -51,7 +56,7 @@ class Deployment:
         self.settings, self._source = settings, source
         self._choice = ModelChoice(settings, model)
         self._agents = {agent.name: agent for agent in agents}
-        self._reachable = _reachable(agents)
+        self._everyone, self._own_runs = everyone(agents), with_runs_of_their_own(agents)
         if not self._agents:
             raise ConfigError("agents", "there is no agent", 'agents = [Agent(name="assistant")]')
         if len(self._agents) != len(agents):
@@ -61,6 +66,11 @@ class Deployment:
     def configure(self, request: StartRun) -> RunCreated:
         """Raises Refusal (422) for what the request gets wrong, ConfigError for what the deployment gets wrong."""
         agent = self._asked(request.agent)
+        return self._created(agent, request, limits=self._limits(agent, request.limits))
+
+    def _created(
+        self, agent: Agent, request: StartRun, *, limits: Limits, parent: ParentRun | None = None
+    ) -> RunCreated:
         models, planner, synthesizer = self._choice.of_run(agent, request)
         created = RunCreated(
             version=keys.VERSION,
@@ -69,23 +79,35 @@ class Deployment:
             models=models,
             planner_models=planner,
             synthesizer_models=synthesizer,
-            limits=self._limits(agent, request.limits),
+            limits=limits,
             mode=request.mode or self._mode(agent),
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
             history=tuple(turn.turn() for turn in request.history),
             metadata=request.metadata,
             output_schema=_schema(request.output_schema or agent.output_schema),
+            parent=parent,
         )
         self._admit(agent, created)
         return created
+
+    def _child(self, by: Subagent, work: Commission) -> RunCreated:
+        """The configuration of a run that works for another one. Raises Refusal (422) where what is left does not
+        do."""
+        agent = by.agents[work.profile]
+        own = self._agent_limits(agent)
+        limits = dataclasses.replace(own, **cast("dict[str, Any]", lower(own, work.caps)))
+        reads_only = by.read_only and "read-only" in permissions.modes_of(agent, self.settings)
+        request = StartRun(input=work.task, metadata=work.metadata, approval="read-only" if reads_only else None)
+        return self._created(agent, request, limits=limits, parent=work.parent)
 
     def forked(self, created: RunCreated, changes: ForkChanges) -> RunCreated:
         """The configuration of a run that begins with records of the one configured so; its keys are of that version.
 
         Raises Refusal (422) like `configure`, also for an agent that is gone."""
-        agent = self._asked(created.agent_name)
+        agent = self._maker(created)
         made: dict[str, Any] = dict(self._choice.of_fork(agent, changes))
+        made["parent"] = None  # it works for itself
         if changes.limits is not None:
             self._limits(agent, changes.limits)
             made["limits"] = dataclasses.replace(created.limits, **changes.limits.wanted())
@@ -101,7 +123,8 @@ class Deployment:
 
     def _admit(self, agent: Agent, created: RunCreated) -> None:
         require_prices(created, self._price)
-        tools = self._toolbox(agent).offered()  # those of servers are not known before they are asked
+        # The tools of servers are not known before they are asked.
+        tools = self._toolbox(agent, depth=created.depth).offered()
         require_room(created, agent.instructions, tools, self._window(created), self._price)
 
     def _price(self, name: str) -> Price | None:
@@ -119,6 +142,10 @@ class Deployment:
             message = f"There is no agent {name!r}. This deployment has: {known}."
             raise Refusal(422, "unknown_agent", message, field="agent")
         return self._agents[name]
+
+    def _maker(self, created: RunCreated) -> Agent:
+        """The agent that has made a run, be it a subagent's."""
+        return self._everyone.get(created.agent_name) or self._asked(created.agent_name)
 
     def _mode(self, agent: Agent) -> Mode:
         return self.settings.mode or agent.mode
@@ -143,14 +170,17 @@ class Deployment:
         """Raises ConfigError where the agent is gone or a variable is wrong. can_ask: whether there is a person.
         servers: whether there are tools of MCP servers."""
         agent = self._still_there(created.agent_name)
-        others = [other for name, other in _reachable([agent]).items() if name != agent.name]
+        others = [other for name, other in team(agent).items() if name != agent.name]
+        depth = created.depth
         return Ports(
             clock=clock,
             sink=sink,
             agent=self._spec(agent),
-            others={other.name: (self._spec(other), self._toolbox(other, servers=servers)) for other in others},
+            others={
+                other.name: (self._spec(other), self._toolbox(other, servers=servers, depth=depth)) for other in others
+            },
             model=self._choice.model_by(agent, *others),
-            tools=self._toolbox(agent, servers=servers),
+            tools=self._toolbox(agent, servers=servers, depth=depth),
             secrets=self.settings.secrets,
             declared=self.settings.declared_secrets(),
             faults=lambda schema, value: SchemaCheck(schema).faults(value),
@@ -168,7 +198,16 @@ class Deployment:
             agent.spec,
             models=self._choice.of_agent(agent) if agent.model else (),
             handoffs=targets,
+            subagents={tool.spec.name: self._delegation(tool) for tool in subagents_of(agent)},
             prompting=prompting_of(agent, self.settings),
+        )
+
+    def _delegation(self, tool: Subagent) -> Delegation:
+        return Delegation(
+            max_concurrent=tool.max_concurrent,
+            timeout=tool.lifetime,
+            output_max_chars=tool.output_max_chars,
+            configure=functools.partial(self._child, tool),
         )
 
     async def replay(self, log: Exported) -> Difference | None:
@@ -176,7 +215,7 @@ class Deployment:
 
         Raises Refusal (422) for the log of an agent that is not here, and for one that no run has made."""
         created = cast(RunCreated, log.records[0].event)
-        self._asked(created.agent_name)
+        self._maker(created)
         ports = self.ports(created, Unheard(), NoClock(), servers=False)
         try:
             return await replay(log.run_id, log.records, ports, log.files)
@@ -185,7 +224,7 @@ class Deployment:
             raise Refusal(422, "not_a_log", message) from error
 
     def _still_there(self, name: str) -> Agent:
-        agent = self._reachable.get(name)
+        agent = self._everyone.get(name)
         if agent is None:
             fault = f"the agent {name} of this run is no longer in the code"
             raise ConfigError("agents", fault, f'Agent(name="{name}")')
@@ -204,10 +243,13 @@ class Deployment:
         """Declared secrets never reach a table or a frame."""
         return codec.masked(event, self.settings.mask)
 
-    def _toolbox(self, agent: Agent, *, servers: bool = True) -> Toolbox:
+    def _toolbox(self, agent: Agent, *, servers: bool = True, depth: int = 0) -> Toolbox:
+        """Without subagents in a run that may have none any more."""
+        deep = depth >= MOST_DEPTH
+        tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
         found = self._servers(agent).items() if servers else ()
         sources = [self._source(name, server, self.settings) for name, server in found]
-        return Toolbox(agent.tools, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+        return Toolbox(tools, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
 
     def _servers(self, agent: Agent) -> Mapping[str, McpServer]:
         """Those of the code, then those of the variable; of two with one name the variable's."""
@@ -271,7 +313,7 @@ class Deployment:
     def faults(self) -> Sequence[ConfigError]:
         """Everything wrong with variables and agents. Connects to nothing."""
         faults = list(self.settings.faults())
-        for agent in self._reachable.values():
+        for agent in self._everyone.values():
             try:
                 self._check(agent)
             except ConfigError as error:
@@ -281,25 +323,10 @@ class Deployment:
     def _check(self, agent: Agent) -> None:
         """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
         self._toolbox(agent)
-        if agent.name in self._agents:
+        if agent.name in self._own_runs:
             self._choice.check(agent)
             permissions.mode_of(agent, self.settings)
         prompting_of(agent, self.settings)
-
-
-def _reachable(agents: Sequence[Agent]) -> dict[str, Agent]:
-    """These agents and those that can be handed over to. Raises ConfigError where two of them have one name."""
-    found: dict[str, Agent] = {}
-    waiting = list(agents)
-    while waiting:
-        agent = waiting.pop(0)
-        if found.get(agent.name) is agent:
-            continue
-        if agent.name in found:
-            raise ConfigError("agents", f"two agents are named {agent.name}", 'Agent(name="other")')
-        found[agent.name] = agent
-        waiting += [tool.target for tool in agent.tools if isinstance(tool, Handoff)]
-    return found
 
 
 def _schema(schema: JsonObject | None) -> JsonObject | None:

@@ -1,6 +1,7 @@
-"""A run in this process: the same journal and driver, sqlite3 in memory, asyncio in place of the platform's alarm."""
+"""Runs in this process: the same journal and driver, sqlite3 in memory, asyncio in place of the platform's alarm."""
 
 import asyncio
+import contextlib
 import os
 import time
 import uuid
@@ -9,19 +10,23 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from edge_agent import cpython
 from edge_agent.agent import Agent
 from edge_agent.asking import Asker, OnApproval
+from edge_agent.core.errors import Refusal
 from edge_agent.core.events import Event, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
 from edge_agent.core.messages import JsonObject, Turn
-from edge_agent.core.ports import Clock, Log, Record
+from edge_agent.core.ports import Clock, Log, Post, Record, Send
 from edge_agent.core.state import RunState, fold
 from edge_agent.deployment import Deployment
+from edge_agent.kin_objects import receive
 from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox
+from edge_agent.loop.kin import TO_RUN
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql import in_memory
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
+from edge_agent.wire.forwarded import forwarded
 from edge_agent.wire.http import HistoryTurn, StartRun
 from edge_agent.wire.settings import Settings
 
@@ -57,7 +62,8 @@ class AsyncioAlarm:
 
 
 class InProcessRun:
-    """`ports` is called with the hub and the clock at the beginning of each slice. `mask`: see Journal.
+    """`ports` is called with the hub and the clock at the beginning of each slice. `mask`: see Journal. `post`: the way
+    to other runs.
 
     Give the `log` of an earlier run to go on with it."""
 
@@ -68,11 +74,19 @@ class InProcessRun:
         *,
         log: Log | None = None,
         mask: Callable[[RecordedEvent], RecordedEvent] = lambda event: event,
+        post: Post | None = None,
     ) -> None:
         self.run_id, self.clock, self.hub = run_id, SystemClock(), Hub()
         self.journal = Journal(log or SqlLog(in_memory(), codec), self.clock, self.hub, mask)
         self._alarm = AsyncioAlarm(self.clock)
-        self.driver = Driver(run_id, self.journal, self._alarm, lambda: ports(self.hub, self.clock))
+        self.driver = Driver(
+            run_id,
+            self.journal,
+            self._alarm,
+            lambda: ports(self.hub, self.clock),
+            post=post,
+            show=lambda record: forwarded(record, run_id),
+        )
         self.inbox = Inbox(self.journal, self.driver)
 
     async def start(self, created: RunCreated) -> RunState:
@@ -81,14 +95,68 @@ class InProcessRun:
         return await self.until_ended()
 
     async def until_ended(self) -> RunState:
-        """Drives the run; returns when it has its terminal record."""
-        while not self.journal.ended:
+        """Drives the run; returns when it has its terminal record, and others have heard what it had to tell them."""
+        await self.until_told()
+        return self.state()
+
+    async def until_told(self) -> None:
+        """Like until_ended, also for a run that never began."""
+        journal = self.journal
+        while not (journal.ended or journal.refused) or self.driver.outbox.due() is not None:
             await self._alarm.due()
             await self.driver.ring()
-        return self.state()
 
     def state(self) -> RunState:
         return fold(self.run_id, self.journal.in_order())
+
+
+class LocalRuns:
+    """A run in this process and its subagents, each with a log, a driver and an alarm of its own, as objects have.
+    It is the `Post` between them. Without `on_approval` nobody can be asked."""
+
+    def __init__(self, deployment: Deployment, on_approval: OnApproval | None = None) -> None:
+        self._deployment, self._on_approval = deployment, on_approval
+        self._runs: dict[str, InProcessRun] = {}
+        self._askers: list[Asker] = []
+        self._children: dict[str, asyncio.Task[None]] = {}
+
+    def open(self, run_id: str, log: Log | None = None) -> InProcessRun:
+        """The run with this id, made where there is none. Nothing is on record before it is created."""
+        if run_id in self._runs:
+            return self._runs[run_id]
+        can_ask = self._on_approval is not None
+
+        def ports(hub: Hub, clock: SystemClock) -> Ports:
+            return self._deployment.ports(run.journal.created, hub, clock, can_ask=can_ask)
+
+        run = self._runs[run_id] = InProcessRun(run_id, ports, log=log, mask=self._deployment.mask, post=self)
+        if self._on_approval is not None:
+            self._askers.append(Asker(run.hub, run.inbox, self._on_approval))
+        return run
+
+    async def start(self, run: InProcessRun, created: RunCreated) -> RunState:
+        """Drives it to its end, and its subagents to theirs."""
+        try:
+            state = await run.start(created)
+            while self._children:
+                await asyncio.gather(*self._children.values())
+            return state
+        finally:
+            for asker in self._askers:
+                asker.stop()
+            for task in self._children.values():
+                task.cancel()
+
+    async def send(self, send: Send) -> None:
+        """Runs are all there is to send to. The first thing a child hears begins its work."""
+        run_id = send.destination.removeprefix(TO_RUN)
+        known = run_id in self._runs
+        run = self.open(run_id)
+        with contextlib.suppress(Refusal):  # which is an answer as well
+            receive(run.inbox, send.method, send.arguments)
+        if not known:
+            task = self._children[run_id] = asyncio.ensure_future(run.until_told())
+            task.add_done_callback(lambda _: self._children.pop(run_id, None))
 
 
 def _deployment(agent: Agent) -> Deployment:
@@ -103,18 +171,9 @@ async def run_agent(
     metadata: JsonObject | None = None,
     on_approval: OnApproval | None = None,
 ) -> RunState:
-    run, created = _prepared(agent, task, history, metadata, can_ask=on_approval is not None)
-    return await _asking(run, created, on_approval)
-
-
-async def _asking(run: InProcessRun, created: RunCreated, on_approval: OnApproval | None) -> RunState:
-    if on_approval is None:
-        return await run.start(created)
-    asker = Asker(run.hub, run.inbox, on_approval)
-    try:
-        return await run.start(created)
-    finally:
-        asker.stop()
+    deployment, created = _prepared(agent, task, history, metadata)
+    runs = LocalRuns(deployment, on_approval)
+    return await runs.start(runs.open(uuid.uuid4().hex), created)
 
 
 async def stream_agent(
@@ -125,7 +184,9 @@ async def stream_agent(
     metadata: JsonObject | None = None,
     on_approval: OnApproval | None = None,
 ) -> AsyncGenerator[Event]:
-    run, created = _prepared(agent, task, history, metadata, can_ask=on_approval is not None)
+    deployment, created = _prepared(agent, task, history, metadata)
+    runs = LocalRuns(deployment, on_approval)
+    run = runs.open(uuid.uuid4().hex)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     def tell(items: Sequence[Item]) -> None:
@@ -133,7 +194,7 @@ async def stream_agent(
             queue.put_nowait(item.event if isinstance(item, Record) else item)
 
     run.hub.follow(tell)
-    work = asyncio.ensure_future(_asking(run, created, on_approval))
+    work = asyncio.ensure_future(runs.start(run, created))
     work.add_done_callback(lambda _: queue.put_nowait(None))
     _detached.add(work)
     work.add_done_callback(_detached.discard)
@@ -148,13 +209,8 @@ _detached: set[asyncio.Task[RunState]] = (
 
 
 def _prepared(
-    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None, *, can_ask: bool
-) -> tuple[InProcessRun, RunCreated]:
+    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None
+) -> tuple[Deployment, RunCreated]:
     deployment = _deployment(agent)
     turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
-    created = deployment.configure(StartRun(input=task, history=turns, metadata=metadata))
-
-    def ports(hub: Hub, clock: SystemClock) -> Ports:
-        return deployment.ports(created, hub, clock, can_ask=can_ask)
-
-    return InProcessRun(uuid.uuid4().hex, ports, mask=deployment.mask), created
+    return deployment, deployment.configure(StartRun(input=task, history=turns, metadata=metadata))

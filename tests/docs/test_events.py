@@ -14,6 +14,7 @@ GROUPS = {
     "The run": "run_events",
     "Rounds and model calls": "round_events",
     "Tools and people": "tool_events",
+    "Subagents": "subagent_events",
     "Plans and messages": "plan_events",
     "Passing": "passing_events",
 }
@@ -29,6 +30,7 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "AMOUNT": (Amount,),
     "ERROR": (e.ErrorInfo,),
     "FORKED FROM": (e.ForkedFrom,),
+    "PARENT": (e.ParentRun,),
     "TURN": (Turn,),
     "OFFERED TOOLS": (e.OfferedTools,),
     "DELIVERED MESSAGE": (e.DeliveredMessage,),

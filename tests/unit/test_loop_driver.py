@@ -82,8 +82,8 @@ async def test_an_alarm_without_a_run_or_after_its_end_does_nothing_and_sets_non
     driven, alarm = driver()
     await driven.ring()
     driven.journal.append("note", Draft(key="run", event=created()))
-    close.close(driven.journal, close.cancelled(driven.journal))
-    close.close(driven.journal, close.cancelled(driven.journal))
+    close.close(driven.run_id, driven.journal, close.cancelled(driven.journal))
+    close.close(driven.run_id, driven.journal, close.cancelled(driven.journal))
     await driven.ring()
     assert alarm.set_at == []
     assert [r.key for r in driven.journal.in_order()] == ["run", "end/0"]
@@ -315,8 +315,8 @@ def test_a_kill_by_hand_is_one_death_and_the_run_goes_on() -> None:
 
 def test_a_life_that_was_ended_while_a_slice_ran_takes_nothing_more() -> None:
     def end_later(inbox: Any) -> None:
-        journal = inbox.journal
-        asyncio.get_running_loop().call_later(1.5, lambda: close.close(journal, close.cancelled(journal)))
+        journal, run_id = inbox.journal, inbox.driver.run_id
+        asyncio.get_running_loop().call_later(1.5, lambda: close.close(run_id, journal, close.cancelled(journal)))
 
     lived = live(Setting(model=ScriptedModel(answers=[Answer(text="abc", delay=1)], piece=1), acts={"run": end_later}))
     assert isinstance(lived.end, RunCancelled)

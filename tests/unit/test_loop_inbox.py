@@ -105,7 +105,7 @@ def test_a_cancel_counts_once_and_not_after_the_end(box: Box) -> None:
     box.create()
     box.inbox.cancel()
     box.inbox.cancel()
-    close.close(box.journal, close.cancelled(box.journal))
+    close.close(box.driver.run_id, box.journal, close.cancelled(box.journal))
     box.inbox.cancel()
     assert box.keys() == ["run", "cancel/0", "end/0"]
 
@@ -114,7 +114,7 @@ def test_only_a_failed_or_cancelled_run_is_resumed_and_its_cancel_is_spent(box: 
     box.create()
     assert refused(box, "resume") == (409, "run_not_ended")
     box.inbox.cancel()
-    close.close(box.journal, close.cancelled(box.journal))
+    close.close(box.driver.run_id, box.journal, close.cancelled(box.journal))
     box.inbox.resume()
     assert box.keys()[-1] == "life/1"
     assert box.journal.life == 1
@@ -124,14 +124,14 @@ def test_only_a_failed_or_cancelled_run_is_resumed_and_its_cancel_is_spent(box: 
 
 def test_the_reason_of_a_resume_is_on_record(box: Box) -> None:
     box.create()
-    close.close(box.journal, close.cancelled(box.journal))
+    close.close(box.driver.run_id, box.journal, close.cancelled(box.journal))
     box.inbox.resume("the key is mended")
     assert box.journal.last.event == RunResumed(reason="the key is mended")
 
 
 def test_a_completed_run_is_not_resumed(box: Box) -> None:
     box.create()
-    close.close(box.journal, close.completed(box.journal, Ending("stop", "done")))
+    close.close(box.driver.run_id, box.journal, close.completed(box.journal, Ending("stop", "done")))
     assert refused(box, "resume") == (409, "run_completed")
 
 
@@ -161,14 +161,14 @@ def test_a_question_whose_call_has_ended_is_closed_also_in_a_later_life(box: Box
     unknown = ToolUnknown(call_id="c", name="t", cause="lost", policy="ask", message="?", step=1, round=1)
     box.journal.append("loop", Draft(key="s1/r1/c0/result", event=unknown))
     assert refused(box, "answer", question, "retry") == (410, "question_expired")
-    close.close(box.journal, close.cancelled(box.journal))
+    close.close(box.driver.run_id, box.journal, close.cancelled(box.journal))
     assert refused(box, "answer", question, "retry") == (410, "question_expired")
 
 
 def test_the_end_withdraws_a_question_and_an_answer_comes_too_late(box: Box) -> None:
     box.create()
     question = box.ask()
-    close.close(box.journal, close.cancelled(box.journal))
+    close.close(box.driver.run_id, box.journal, close.cancelled(box.journal))
     given = box.journal.event("s1/r1/c0/ask/0/answer", QuestionAnswered)
     assert given is not None
     assert given.by == "cancel"

@@ -1,4 +1,4 @@
-"""The directory of runs by its objects, and the way of what runs send: RPC, JSON text both ways."""
+"""The directory of runs by its objects: RPC, JSON text both ways."""
 
 import asyncio
 import json
@@ -10,9 +10,8 @@ from workers import DurableObject
 
 from edge_agent.cloudflare.sql import ObjectClock, ObjectSql, raw_storage
 from edge_agent.core.errors import Refusal
-from edge_agent.core.listing import DIRECTORY, SHARDS, shard_of
+from edge_agent.core.listing import SHARDS
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.ports import Send
 from edge_agent.storage.directory import SqlDirectory
 
 
@@ -49,15 +48,3 @@ class ObjectDirectory:
         """Raises JsException."""
         stub = self._namespace.getByName(f"shard-{shard}")
         return json.loads(await stub.ask(json.dumps({"method": method, "payload": payload})))
-
-
-class ObjectPost:
-    """A `Post` to the objects of this deployment."""
-
-    def __init__(self, directory: ObjectDirectory) -> None:
-        self._directory = directory
-
-    async def send(self, send: Send) -> None:
-        if send.destination != DIRECTORY:
-            raise ValueError(f"nobody is at {send.destination}")
-        await self._directory.ask_shard(shard_of(send.arguments["run_id"]), send.method, send.arguments)

@@ -18,7 +18,7 @@ from edge_agent.core.listing import Listed
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post
 from edge_agent.core.state import RunState, fold
-from edge_agent.loop import decisions
+from edge_agent.loop import decisions, kin_inbox
 from edge_agent.loop.continued import turns
 from edge_agent.loop.conversation import conversation
 from edge_agent.loop.driver import Driver
@@ -27,6 +27,7 @@ from edge_agent.loop.inbox import Inbox, known
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
+from edge_agent.wire.forwarded import forwarded
 from edge_agent.wire.frames import Framer
 from edge_agent.wire.http import DecideCall, ForkChanges
 
@@ -83,7 +84,12 @@ class LiveRun:
         run_id = log.meta("run_id") or str(ctx.id.name)
         journal = Journal(log, clock, hub, wiring.mask, Listed(run_id) if post else None)
         driver = Driver(
-            run_id, journal, ObjectAlarm(storage), lambda: wiring.ports(journal.created, hub, clock), post=post
+            run_id,
+            journal,
+            ObjectAlarm(storage),
+            lambda: wiring.ports(journal.created, hub, clock),
+            post=post,
+            show=lambda record: forwarded(record, run_id),
         )
         inbox, framer = Inbox(journal, driver), Framer(run_id=run_id, journal=journal)
         return cls(run_id, log, journal, hub, driver, inbox, framer, wiring)
@@ -145,16 +151,24 @@ class LiveRun:
         asked = decisions.shown(self.known().journal, str(payload["call_id"]), payload.get("arguments_hash"))
         return {"approval": _APPROVAL.dump_python(asked, mode="json", exclude_none=True)}
 
+    def _stopped(self, method: str, payload: JsonObject) -> JsonObject:
+        reason = payload.get("reason")
+        if method == "cancel_step":
+            return {"cancelled_step": self.inbox.cancel_step(reason)}
+        if method == "cancel_subagent":
+            started = kin_inbox.cancel_subagent(self.inbox, payload["call_id"], reason)
+            return {"cancelled_subagent": started.child_run_id}
+        self.inbox.cancel(reason)
+        return {}
+
     def obey(self, method: str, payload: JsonObject) -> JsonObject:
         """A command of a client, and what its answer holds besides the state. Raises Refusal."""
         match method:
             case "create":
                 created = _CREATED.validate_python(payload["created"])
                 self.inbox.create(created, payload["fingerprint"], idempotent=payload["idempotent"])
-            case "cancel":
-                self.inbox.cancel(payload.get("reason"))
-            case "cancel_step":
-                return {"cancelled_step": self.inbox.cancel_step(payload.get("reason"))}
+            case "cancel" | "cancel_step" | "cancel_subagent":
+                return self._stopped(method, payload)
             case "message":
                 self.inbox.message(payload["message_id"], payload["text"])
             case "resume":

@@ -24,6 +24,8 @@ from edge_agent.core.ports import Post, Record
 from edge_agent.forking import LENT, Objects, Taker, lend
 from edge_agent.http.gate import strict_json
 from edge_agent.http.problems import refusal_of
+from edge_agent.kin_objects import receive
+from edge_agent.loop.kin import METHODS
 from edge_agent.wire.socket import FRAMES, HOW
 
 PROTOCOL = "edge-agent.v1"
@@ -79,6 +81,9 @@ class RunObject(DurableObject):
         live = self._live()
         if method in LENT:
             return lend(live.journal, live.log, method, payload)
+        if method in METHODS:
+            receive(live.inbox, method, payload)
+            return {}
         if method == "state":
             return await live.asked_state(payload)
         if method == "fork":

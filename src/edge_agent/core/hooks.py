@@ -8,6 +8,7 @@ from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolRes
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.prompting import Prompting
+from edge_agent.core.subagents import Delegation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,8 @@ ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable
 class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
-    handoffs: the agents its tools hand over to, by the tools' names. forbidden: its own deny rules. prompting: how its
-    models are asked."""
+    handoffs: the agents its tools hand over to, by the tools' names. subagents: what its tools give work to, likewise.
+    forbidden: its own deny rules. prompting: how its models are asked."""
 
     name: str
     instructions: str = ""
@@ -63,5 +64,6 @@ class AgentSpec:
     strict_tools: bool = False
     models: tuple[str, ...] = ()
     handoffs: Mapping[str, str] = field(default_factory=dict[str, str])
+    subagents: Mapping[str, Delegation] = field(default_factory=dict[str, Delegation])
     forbidden: tuple[str, ...] = ()
     prompting: Prompting = field(default_factory=Prompting)

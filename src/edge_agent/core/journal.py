@@ -15,6 +15,8 @@ from edge_agent.core.events import (
     QuestionAsked,
     RecordedEvent,
     RunCreated,
+    RunRefused,
+    SubagentStarted,
     ToolCalled,
 )
 from edge_agent.core.listing import Listed
@@ -77,6 +79,11 @@ class Journal:
         return cast(RunCreated, self.records[keys.RUN].event)
 
     @property
+    def refused(self) -> bool:
+        """Whether there is nothing but a tombstone."""
+        return self.event(keys.RUN, RunRefused) is not None
+
+    @property
     def ended(self) -> Record | None:
         return self.records.get(keys.end(self.life))
 
@@ -107,6 +114,13 @@ class Journal:
             key, _, again = record.key.partition("/call")
             if not again and f"{key}/result" not in self.records:
                 yield key, cast(ToolCalled, record.event)
+
+    def open_children(self) -> Iterator[tuple[str, SubagentStarted]]:
+        """(key of the call, its start) for each child that is waited for."""
+        for record in self.types.get("subagent.started", ()):
+            key = record.key.removesuffix("/call")
+            if f"{key}/result" not in self.records:
+                yield key, cast(SubagentStarted, record.event)
 
     def open_questions(self) -> Iterator[tuple[str, QuestionAsked]]:
         """(key of the answer, question) for each that nobody answered and whose call is still open."""

@@ -27,7 +27,7 @@ class Limits:
 
     max_steps: model rounds of a direct run. max_*_tokens: tokens over the whole run (output includes reasoning, total
     is input + output). max_output_tokens_per_call: the output cap of each single model call. max_cost_usd: US dollars
-    by the price table. max_seconds: active seconds, waiting excluded.
+    by the price table. max_seconds: active seconds, waiting excluded. max_tool_calls may be 0: none at all.
     Planned runs: max_plan_steps of one plan, max_steps_per_task rounds of one step, max_revisions of the plan,
     max_iterations executed steps in all.
     """
@@ -49,7 +49,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and not value > 0:
+            if value is not None and not value > 0 and not (value == 0 and field.name == "max_tool_calls"):
                 raise ValueError(f"limits.{field.name} must be greater than 0, or absent for no cap; got {value}")
 
     def lowered_by(self, wanted: Mapping[str, float]) -> "Limits":

@@ -70,6 +70,7 @@ def listing_of(run_id: str, records: Sequence[Record]) -> Listing:
         title=" ".join(created.input[: MOST_TITLE * 2].split())[:MOST_TITLE],
         stop_reason=state.stop_reason,
         uses=_uses(records, created.inherited),
+        parent=state.parent,
         metadata=created.metadata if small else None,
     )
 
@@ -121,7 +122,7 @@ def _worth_telling(record: Record) -> bool:
 
 
 def _for_a_person(waiting: RunWaiting) -> bool:
-    return any(reason != "retry" for reason in waiting.for_)
+    return bool({"approval", "answer"} & set(waiting.for_))
 
 
 def _goes_on(before: Mapping[str, Record], wait: Record, made: Sequence[Record]) -> bool:

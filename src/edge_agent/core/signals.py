@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 
 from edge_agent.core.events import RecordedEvent, WaitReason
+from edge_agent.core.ports import Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there, unless
-    someone was first."""
+    """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there with
+    `sends`, unless someone was first."""
 
     key: str
     reason: WaitReason
     until: int | None
     at_deadline: RecordedEvent
+    sends: tuple[Send, ...] = ()
 
 
 class Suspend(BaseException):

@@ -27,6 +27,7 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Message
 from edge_agent.core.ports import Record
 from edge_agent.core.progress import QueuedMessage, StepState, progress
+from edge_agent.core.subagents import SubagentState, subagents, used_by_children
 from edge_agent.core.usage import Amount, Usage, total_of, total_usage
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
@@ -45,7 +46,8 @@ class WaitingFor:
 class RunState:
     """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost; its
     dollars are `cost_usd`.
-    `approvals`: the calls that a person is asked about. `messages`: the conversation, where it is asked for."""
+    `approvals`: the calls that a person is asked about. `messages`: the conversation, where it is asked for.
+    `parent`: the id of the run that has started this one. `usage`: with that of subagents."""
 
     run_id: str
     agent: str
@@ -74,6 +76,8 @@ class RunState:
     steps: tuple[StepState, ...] = ()
     messages_queued: tuple[QueuedMessage, ...] = ()
     undelivered: tuple[str, ...] = ()
+    subagents: tuple[SubagentState, ...] = ()
+    parent: str | None = None
 
 
 def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
@@ -113,6 +117,8 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         steps=so_far.steps,
         messages_queued=so_far.messages_queued,
         undelivered=ended.undelivered if ended else (),
+        subagents=subagents(records),
+        parent=created.parent.run_id if created.parent else None,
     )
 
 
@@ -128,8 +134,9 @@ def _open_approvals(records: Sequence[Record]) -> tuple[Approval, ...]:
 
 
 def used(records: Sequence[Record]) -> Usage:
-    """What the answered model calls used."""
-    return total_usage(record.event.usage for record in records if isinstance(record.event, ModelAnswered))
+    """What the answered model calls used, those of children included."""
+    own = [record.event.usage for record in records if isinstance(record.event, ModelAnswered)]
+    return total_usage([*own, *used_by_children(records)])
 
 
 def _status(records: Sequence[Record], waiting: WaitingFor | None) -> Status:

@@ -9,7 +9,8 @@ T = TypeVar("T")
 # Names and ids are ours: a run whose agent is called like somebody's token must still find it.
 _NAMES = frozenset(
     {"agent_name", "call_id", "id", "idempotency_key", "keys", "model", "models", "name", "names", "prompt_hash"}
-    | {"arguments_hash", "built_hash", "provider", "question_id", "server", "version"}
+    | {"arguments_hash", "built_hash", "child_run_id", "key", "profile", "provider", "question_id", "run_id", "server"}
+    | {"version"}
 )
 
 

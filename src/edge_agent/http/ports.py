@@ -19,6 +19,7 @@ RunMethod = Literal[
     "state",
     "cancel",
     "cancel_step",
+    "cancel_subagent",
     "message",
     "resume",
     "fork",
@@ -43,6 +44,7 @@ class Runs(Protocol):
         state   {"at"?: int, "messages"?: bool}: as of the end of the batch that holds `at`; with the conversation
         cancel  {"reason": str | null}
         cancel_step  {"reason": str | null}, answers with "cancelled_step" as well
+        cancel_subagent  {"call_id": str, "reason": str | null}, answers with "cancelled_subagent", a run id, as well
         message {"message_id": str, "text": str}
         resume  {"reason": str | null}
         fork    {"source": run id, "at": int, "changes": ForkChanges, "fingerprint": str, "idempotent": bool}: like

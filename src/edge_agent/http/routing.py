@@ -12,8 +12,8 @@ OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
 MOST_LOG = 33_554_432  # bytes of an exported log
 _LINK = re.compile(r"/v1/approvals/[^/]+")
 _STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
-_OPENED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})(?:/(cancel|steps/current/cancel|messages|answers/.+))?")
-
+_STOPS = "cancel|steps/current/cancel|subagents/[^/]+/cancel"
+_OPENED = re.compile(rf"/v1/runs/([a-zA-Z0-9_-]{{1,128}})(?:/({_STOPS}|messages|answers/.+))?")
 _DECIDED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approvals/[^/]+")
 _MODE = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approval-mode")
 

@@ -1,4 +1,4 @@
-"""Steering a run that works: a message to it, and the end of the step that is open now."""
+"""Steering a run that works: a message to it, the end of the step that is open now, the end of one subagent."""
 
 import uuid
 from typing import Annotated
@@ -8,9 +8,10 @@ from fastapi.responses import JSONResponse
 
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
-from edge_agent.wire.http import RUN_ID_PATTERN, CancelledStep, CancelRun, MessageTaken, SendMessage
+from edge_agent.wire.http import RUN_ID_PATTERN, CancelledStep, CancelledSubagent, CancelRun, MessageTaken, SendMessage
 
 RunId = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="As POST /v1/runs answered it.")]
+CallId = Annotated[str, Path(min_length=1, max_length=64, description="From `subagents` of the state.")]
 MessageKey = Annotated[
     str | None,
     Header(
@@ -46,5 +47,17 @@ def steering_routes(deps: Deps) -> APIRouter:
         reason = body.reason if body else None
         answer = await deps.runs.call(run_id, "cancel_step", {"reason": reason})
         return JSONResponse(CancelledStep(run_id=run_id, step=answer["cancelled_step"]).model_dump())
+
+    @router.post(
+        "/{run_id}/subagents/{call_id}/cancel",
+        response_model=CancelledSubagent,
+        responses=problems(400, 404, 409, 413, 415, 422),
+    )
+    async def cancel_subagent(run_id: RunId, call_id: CallId, body: CancelRun | None = None) -> JSONResponse:
+        """Stop one subagent. The run goes on, and its model is told so. 409 where it has ended already."""
+        asked = {"call_id": call_id, "reason": body.reason if body else None}
+        answer = await deps.runs.call(run_id, "cancel_subagent", asked)
+        child = answer["cancelled_subagent"]
+        return JSONResponse(CancelledSubagent(run_id=run_id, call_id=call_id, child_run_id=child).model_dump())
 
     return router

@@ -1,14 +1,15 @@
 """Before any call of an answer starts: what cannot run is answered, in order, in one batch."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments
-from edge_agent.core.events import BudgetExceeded, RejectReason, ToolRejected, ToolResult
+from edge_agent.core.events import BudgetExceeded, RejectReason, SubagentCompleted, ToolRejected, ToolResult
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolCall
+from edge_agent.core.usage import Amount
 from edge_agent.loop.approvals import ALWAYS_RUN
 from edge_agent.loop.walk import Walk
 
@@ -16,7 +17,8 @@ from edge_agent.loop.walk import Walk
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """The calls of one answer. offered: the names its boundary offered. cut_off: a token limit cut the answer.
-    repeated: calls that were made again and again, and the keys of their earlier results, which answer them."""
+    repeated: calls that were made again and again, and the keys of their earlier results, which answer them.
+    kept: what stays reserved for the run's final answer, asked where a call may spend what is left."""
 
     key: str
     step: int
@@ -25,6 +27,7 @@ class Round:
     offered: tuple[str, ...]
     cut_off: bool
     repeated: Mapping[str, str] = field(default_factory=dict[str, str])
+    kept: Callable[[], Amount] = Amount
 
     @property
     def keys(self) -> list[str]:
@@ -59,10 +62,27 @@ def turn_down(walk: Walk, round_: Round) -> None:
 
 def _from_the_log(walk: Walk, key: str, call: ToolCall, round_: Round) -> ToolResult | None:
     """What an earlier, equal call came to, where the same call is made round after round."""
-    earlier = walk.journal.event(f"{round_.repeated.get(key)}/result", ToolResult)
+    where = f"{round_.repeated.get(key)}/result"
+    earlier = walk.journal.event(where, ToolResult) or _as_result(walk.journal.event(where, SubagentCompleted))
     if earlier is None:
         return None
     return replace(earlier, call_id=call.id, step=round_.step, round=round_.number, duration_ms=0)
+
+
+def _as_result(answer: SubagentCompleted | None) -> ToolResult | None:
+    """A child's answer that is given again: no child is started for it."""
+    if answer is None:
+        return None
+    return ToolResult(
+        call_id=answer.call_id,
+        name=answer.name,
+        ok=True,
+        output=answer.text,
+        model_chars=len(answer.text),
+        duration_ms=0,
+        step=answer.step,
+        round=answer.round,
+    )
 
 
 def _exceeded(walk: Walk, used: int, cap: int) -> list[Draft]:

@@ -132,7 +132,7 @@ def reserve(  # noqa: PLR0917 - in the order of a sentence: under these limits, 
 
     An Overrun when the call does not fit."""
     least, smallest, by = min(cap, LEAST_OUTPUT) * OVERESTIMATE, math.inf, None
-    held = spent + _priced(limits, kept, prices.last)
+    held = spent + priced(limits, kept, prices.last)
     for kind, room in _rooms(limits, held, input_tokens, prices, follows=kept != Amount()):
         if room < least:
             return overrun(limits, spent, kind)
@@ -176,7 +176,7 @@ def _shared(left: float, for_each: float) -> float:
     return left / for_each if for_each else math.inf
 
 
-def _priced(limits: Limits, kept: Amount, price: Price) -> Amount:
+def priced(limits: Limits, kept: Amount, price: Price) -> Amount:
     """What is kept, with its dollars; under a cap on those no more than an eighth of it goes into the output."""
     output = kept.output
     if limits.max_cost_usd is not None and price.per_output:

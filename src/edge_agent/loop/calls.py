@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from edge_agent.core import keys
+from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     ApprovalRequested,
     Fault,
+    SubagentStarted,
     ToolCalled,
     ToolProgress,
     ToolRejected,
@@ -22,19 +24,18 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import JsonObject, ToolCall, ToolMessage
-from edge_agent.core.ports import StoredFile
+from edge_agent.core.ports import Send, StoredFile
+from edge_agent.core.signals import Suspend
 from edge_agent.core.tooling import Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
-from edge_agent.loop import approvals, prompts
+from edge_agent.loop import approvals, kin, prompts
 from edge_agent.loop.admit import Round, rejected, turn_down
 from edge_agent.loop.approvals import ALWAYS_RUN, Denied, Wanted
+from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
 from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
 from edge_agent.loop.walk import Cut, Stray, Walk
-
-Ended = ToolResult | ToolUnknown | ToolRejected
-ENDED = (ToolResult, ToolUnknown, ToolRejected)
 
 
 class OutcomeForbidden(EdgeAgentError):
@@ -63,7 +64,7 @@ def _all_answered(walk: Walk, round_: Round) -> bool:
             walk.pass_over(key)
             continue
         walk.seen(keys.approval(key, 0), ApprovalRequested)
-        if walk.seen(f"{key}/call", ToolCalled):
+        if isinstance(walk.seen(f"{key}/call", ToolCalled, SubagentStarted), ToolCalled):
             read_all(walk, key)
     if all(walk.has(f"{key}/result") for key in round_.keys):
         return True
@@ -73,16 +74,22 @@ def _all_answered(walk: Walk, round_: Round) -> bool:
 
 def told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
     """A call that a person has changed says so, or the model would think that its own had been made."""
-    text = model_view(ended.output) if isinstance(ended, ToolResult) else ended.message
-    ok = isinstance(ended, ToolResult) and ended.ok
-    made = _last_intent(walk, key)
-    changed = prompts.edited(canonical(made.arguments)) if made and made.arguments != call.arguments else ""
-    return ToolMessage(call_id=call.id, name=call.name, text=changed + text, ok=ok)
+    made = _made_with(walk, key)
+    changed = prompts.edited(canonical(made)) if made is not None and made != call.arguments else ""
+    return ToolMessage(call_id=call.id, name=call.name, text=changed + model_view(said(ended)), ok=went_well(ended))
 
 
-def _last_intent(walk: Walk, key: str) -> ToolCalled | None:
+def _made_with(walk: Walk, key: str) -> JsonObject | None:
+    """The arguments the call was made with, where it was."""
+    intent = _last_intent(walk, key)
+    if isinstance(intent, SubagentStarted):
+        return {"task": intent.task, **({"profile": intent.profile} if intent.profile else {})}
+    return intent.arguments if intent else None
+
+
+def _last_intent(walk: Walk, key: str) -> ToolCalled | SubagentStarted | None:
     number = repeats(walk, key)
-    return walk.seen(f"{key}/call/{number}" if number else f"{key}/call", ToolCalled)
+    return walk.seen(f"{key}/call/{number}" if number else f"{key}/call", ToolCalled, SubagentStarted)
 
 
 # -- one call
@@ -93,11 +100,13 @@ async def _call(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
         return _obeyed(walk, key, result)
     walk.ready()
     tool = walk.tools.find(call.name)
-    intent = walk.seen(f"{key}/call", ToolCalled)
+    intent = _last_intent(walk, key)
     if walk.step_cancelled(key):
         return _cut_short(walk, key, call, round_)
+    if isinstance(intent, SubagentStarted):
+        raise Suspend(wait_for(walk, key, intent))
     if intent is not None:
-        return await _doubtful(walk, key, after_a_loss(walk, key, tool, _last_intent(walk, key) or intent))
+        return await _doubtful(walk, key, after_a_loss(walk, key, tool, intent))
     return await _begin(walk, key, call, round_, tool)
 
 
@@ -111,6 +120,8 @@ async def _begin(walk: Walk, key: str, call: ToolCall, round_: Round, tool: Tool
         return _answered(walk, key, rejected(call, round_, "denied", arguments.message), *arguments.notes)
     if walk.has(keys.approval(key, 0)) and (fault := _misfit(tool, arguments)):
         return _answered(walk, key, rejected(call, round_, "invalid-arguments", fault))
+    if call.name in walk.agent.subagents:
+        return _answered(walk, key, delegate(walk, key, call, round_, arguments))
     walk.before_effect(f"{key}/call")
     intent = ToolCalled(
         call_id=call.id,
@@ -131,7 +142,12 @@ async def _begin(walk: Walk, key: str, call: ToolCall, round_: Round, tool: Tool
 
 def _cut_short(walk: Walk, key: str, call: ToolCall, round_: Round) -> Ended:
     """By the cancel of the step: what was begun may have happened, the rest does not begin."""
-    if begun := _last_intent(walk, key):
+    begun = _last_intent(walk, key)
+    if isinstance(begun, SubagentStarted):
+        why = "its step was cancelled"
+        sends = (kin.cancel(walk.run_id, key, begun, why),)
+        return _answered(walk, key, kin.given_up(begun, why), sends=sends)
+    if begun:
         return _answered(walk, key, cut_off(begun))
     return _answered(walk, key, rejected(call, round_, "cancelled", "The step was cancelled before this call began."))
 
@@ -159,7 +175,14 @@ def _misfit(tool: Tool, arguments: JsonObject) -> str | None:
     return None
 
 
-def _answered(walk: Walk, key: str, event: Ended, *more: Draft, files: Sequence[StoredFile] = ()) -> Ended:
+def _answered(
+    walk: Walk,
+    key: str,
+    event: Ended,
+    *more: Draft,
+    files: Sequence[StoredFile] = (),
+    sends: Sequence[Send] = (),
+) -> Ended:
     """The call's one outcome, as it is kept: what the model sees now is what it would see after a restart.
 
     A call that was never made gives back what was reserved for it."""
@@ -167,7 +190,7 @@ def _answered(walk: Walk, key: str, event: Ended, *more: Draft, files: Sequence[
     taken = {draft.key for draft in more}
     closed = [draft for draft in approvals.closing(walk.journal, key) if draft.key not in taken]
     result = Draft(key=f"{key}/result", event=event, money={key: Amount()} if reserved else {})
-    walk.write(result, *more, *closed, files=files)
+    walk.write(result, *more, *closed, files=files, sends=sends)
     return _obeyed(walk, key, walk.kept(f"{key}/result", *ENDED))
 
 
@@ -189,7 +212,7 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
         output = await walk.effect(key, _within(limit, tool, intent, _context(walk, intent)))
     except Cut:
         walk.ready()  # the end of the run answers the call; that of a step is answered here
-        return _answered(walk, key, cut_off(_last_intent(walk, key) or intent))
+        return _answered(walk, key, cut_off(intent))
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model
         return await _raised(walk, key, tool, intent, _Failure(error, began, timed_out=limit.expired()))
     made = outcome(walk, intent, output, walk.ports.clock.now() - began)

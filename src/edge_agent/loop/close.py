@@ -19,7 +19,7 @@ from edge_agent.core.events import (
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.state import used
 from edge_agent.core.usage import Amount
-from edge_agent.loop import approvals, prompts
+from edge_agent.loop import approvals, kin, prompts
 from edge_agent.loop.ask import ModelGaveUp
 from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.charge import unheard
@@ -43,7 +43,7 @@ def failed(journal: Journal, error: ErrorInfo) -> RunFailed:
     return RunFailed(error=error, usage=used(journal.in_order()))
 
 
-def close(journal: Journal, end: Terminal) -> None:
+def close(run_id: str, journal: Journal, end: Terminal) -> None:
     """Does nothing to a run that has ended."""
     if journal.ended:
         return
@@ -54,25 +54,31 @@ def close(journal: Journal, end: Terminal) -> None:
     ]
     # An open attempt is settled at its reserve, so what is spent now is what was spent in the end.
     end = replace(end, undelivered=tuple(message.message_id for message in left), cost_usd=journal.spent.usd)
-    journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end))
+    sends = [kin.cancel(run_id, key, started, _how(journal)) for key, started in journal.open_children()]
+    if parent := journal.created.parent:
+        sends.append(kin.result(parent, end, journal.spent, journal.life))
+    journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end), sends=sends)
+
+
+def _how(journal: Journal) -> str:
+    return "the run was cancelled" if keys.cancel(journal.life) in journal.records else "the run ended"
 
 
 def _open(journal: Journal) -> list[Draft]:
-    heard_nothing = "the run ended while the model answered"
+    heard_nothing, how = "the run ended while the model answered", _how(journal)
     drafts = [
         unheard(record.key, asked, journal.money.get(record.key, Amount()), "run-ended", heard_nothing)
         for record, asked in journal.open_attempts()
     ]
+    for key, started in journal.open_children():
+        drafts.append(Draft(key=f"{key}/result", event=kin.given_up(started, how), by="loop"))
     for key, call in journal.open_calls():
-        cause = "cancelled" if keys.cancel(journal.life) in journal.records else "run-ended"
         unknown = ToolUnknown(
             call_id=call.call_id,
             name=call.name,
-            cause=cause,
+            cause="cancelled" if keys.cancel(journal.life) in journal.records else "run-ended",
             policy=call.on_unknown,
-            message=prompts.unknown_outcome(
-                call.name, "the run was cancelled" if cause == "cancelled" else "the run ended"
-            ),
+            message=prompts.unknown_outcome(call.name, how),
             step=call.step,
             round=call.round,
         )
@@ -80,8 +86,7 @@ def _open(journal: Journal) -> list[Draft]:
     for key, question in journal.open_questions():
         withdrawn = QuestionAnswered(question_id=question.question_id, by="cancel")
         drafts.append(Draft(key=key, event=withdrawn, by="input"))
-    cancelled = keys.cancel(journal.life) in journal.records
-    return [*drafts, *approvals.withdrawn(journal, f"the run {'was cancelled' if cancelled else 'ended'}")]
+    return [*drafts, *approvals.withdrawn(journal, how)]
 
 
 RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record stays, the failed call is made again."

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from edge_agent.core import keys
+from edge_agent.core.answers import ENDED
 from edge_agent.core.errors import EdgeAgentError, Refusal
 from edge_agent.core.events import (
     Handoff,
@@ -20,7 +21,7 @@ from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Record
 from edge_agent.core.signals import Cancelled, Suspend
 from edge_agent.core.tooling import HANDOFF
-from edge_agent.loop.calls import ENDED, told
+from edge_agent.loop.calls import told
 from edge_agent.loop.direct import history
 from edge_agent.loop.planned import whole
 from edge_agent.loop.recorded import NoClock, RecordedTools, Unheard

@@ -147,7 +147,7 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
             if not message.calls:
                 continue
         if message.calls:
-            await _take_turn(walk, talk, _round(key, number, boundary, answer.answered))
+            await _take_turn(walk, talk, _round(key, number, boundary, answer.answered, lambda: work.kept(talk)))
         if boundary.stop or not message.calls:
             return Worked(stop=boundary.stop, text=message.text, finish_reason=answer.answered.finish_reason)
     raise AssertionError("unreachable")
@@ -170,7 +170,7 @@ def history(walk: Walk) -> list[Message]:
     ]
 
 
-def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered) -> Round:
+def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered, kept: Callable[[], Amount]) -> Round:
     return Round(
         key=key,
         step=keys.step_of(key) or 1,
@@ -178,6 +178,7 @@ def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered) -
         calls=answered.message.calls,
         offered=boundary.tools.names,
         cut_off=answered.finish_reason == "length",
+        kept=kept,
     )
 
 

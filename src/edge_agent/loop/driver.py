@@ -4,6 +4,7 @@ A slice that dies (crash, deploy, eviction) leaves its alarm, which rings again;
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from edge_agent.core.events import (
     RecordedEvent,
     RunStarted,
     RunWaiting,
+    SubagentCompleted,
+    SubagentFailed,
     Terminal,
     ToolRejected,
     ToolResult,
@@ -28,15 +31,17 @@ from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Alarm, Post
 from edge_agent.core.signals import Cancelled, Suspend, Wait, Yield
 from edge_agent.loop import close
+from edge_agent.loop.forwarding import Forwarding, Show
 from edge_agent.loop.hooking import at_the_end
 from edge_agent.loop.outbox import Outbox
 from edge_agent.loop.planned import whole
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
+TELL_EVERY = 0.25  # seconds, within a slice
 MOST_STALLED = 10  # restarts since the last finished effect
 MOST_RESTARTS = 1_000  # restarts in one life, reset by no effect
-FINISHED = (ModelAnswered, ModelRefused, ToolResult, ToolRejected, Boundary)
+FINISHED = (ModelAnswered, ModelRefused, ToolResult, ToolRejected, SubagentCompleted, SubagentFailed, Boundary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class SliceBudget:
 
 class Driver:
     """`ports` is called at the beginning of each slice, so that a code error there is met like any other. Without a
-    `post` nothing is sent."""
+    `post` nothing is sent; `show`: see Forwarding."""
 
     def __init__(
         self,
@@ -58,9 +63,11 @@ class Driver:
         slice_budget: SliceBudget = SliceBudget(),
         *,
         post: Post | None = None,
+        show: Show | None = None,
     ) -> None:
         self.run_id, self.journal, self.alarm, self._ports, self._budget = run_id, journal, alarm, ports, slice_budget
         self.outbox = Outbox(journal.log, journal.clock, post)
+        self._forwarding = Forwarding(journal, post, show)
         self.current: Ports | None = None
         self._next: int | None = None
         self._woken = asyncio.Event()
@@ -86,14 +93,33 @@ class Driver:
         """What the alarm runs: a slice, and beside and after it what the run has to tell others, also after its end."""
         self._next = None
         self._woken.clear()
-        telling = asyncio.ensure_future(self.outbox.pump())
+        worked = asyncio.Event()
+        telling = asyncio.ensure_future(self._tell_beside(worked))
         try:
             await self._work()
         finally:
+            worked.set()
             await self._until_told_or_woken(telling)
-        await self._until_told_or_woken(asyncio.ensure_future(self.outbox.pump()))
-        if (due := self.outbox.due()) is not None:
-            self.wake(due)
+        await self._until_told_or_woken(asyncio.ensure_future(self._tell()))
+        for due in (self.outbox.due(), self._forwarding.due()):
+            if due is not None:
+                self.wake(due)
+
+    async def _tell_beside(self, worked: asyncio.Event) -> None:
+        """What there is at the beginning of a slice, and what the slice adds, before it is over."""
+        told = -1
+        while not worked.is_set():
+            if told != len(self.journal.records):
+                told = len(self.journal.records)
+                await self._tell()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(worked.wait(), TELL_EVERY)
+
+    async def _tell(self) -> None:
+        if self._forwarding.behind:
+            await asyncio.gather(self._forwarding.pump(), self.outbox.pump())
+        else:
+            await self.outbox.pump()
 
     async def _until_told_or_woken(self, telling: asyncio.Future[None]) -> None:
         """A run that has something to do does not wait for others to listen: they are told beside its next slice."""
@@ -105,7 +131,7 @@ class Driver:
 
     async def _work(self) -> None:
         """Never raises: a failure backs off and rings again, and counts as a restart."""
-        if not self.journal.records or self.journal.ended:
+        if not self.journal.records or self.journal.refused or self.journal.ended:
             return
         if self._stuck():
             return
@@ -128,7 +154,7 @@ class Driver:
         try:
             ports = self.current = self._ports()
         except ConfigError as error:
-            close.close(self.journal, close.failed(self.journal, close.why(error)))
+            close.close(self.run_id, self.journal, close.failed(self.journal, close.why(error)))
             return
         try:
             while not self.journal.ended and await self._walk(ports, slice_):
@@ -161,20 +187,20 @@ class Driver:
     async def _end(self, ports: Ports, end: Terminal) -> None:
         if on_run_end := ports.agent.hooks.on_run_end:
             await at_the_end(self.journal, ports.effects, keys.end(self.journal.life), lambda: on_run_end(end))
-        close.close(self.journal, end)
+        close.close(self.run_id, self.journal, end)
 
     def _let_go(self, waits: Sequence[Wait]) -> bool:
         """One synchronous block: deadlines that have passed are written; if any wait is over, walk again; else wait."""
         journal, now = self.journal, self.journal.clock.now()
         for wait in waits:
             if wait.key not in journal.records and wait.until is not None and now + TICK_MS >= wait.until:
-                journal.append("input", Draft(key=wait.key, event=wait.at_deadline))
+                journal.append("input", Draft(key=wait.key, event=wait.at_deadline), sends=wait.sends)
         if any(wait.key in journal.records for wait in waits) or keys.cancel(journal.life) in journal.records:
             return True
         until = min((wait.until for wait in waits if wait.until is not None), default=None)
         if until is not None:
             self.wake(until)
-        names = tuple(sorted(wait.key for wait in waits))
+        names = tuple(sorted({wait.key for wait in waits}))
         reasons: list[WaitReason] = sorted({wait.reason for wait in waits})
         waiting = RunWaiting(for_=tuple(reasons), keys=names, until=until)
         if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
@@ -199,7 +225,7 @@ class Driver:
         last = log.meta("last_error") or "the object was ended each time without a word (out of memory, perhaps)"
         message = f"the run was restarted {stalled} times without getting on, {restarts} times in all; {last}"
         error = ErrorInfo(kind="restarts", code="restarts", message=message, remedy=close.RESUME)
-        close.close(self.journal, close.failed(self.journal, error))
+        close.close(self.run_id, self.journal, close.failed(self.journal, error))
         return True
 
     def _back_off(self, error: Exception) -> None:

@@ -47,6 +47,8 @@ class Inbox:
         """Whether the run is there already. Raises Refusal where it is that of another request, or was deleted."""
         if self.journal.erased:
             raise deleted()
+        if self.journal.refused:
+            raise refused()
         if not self.journal.records:
             return False
         if not idempotent:
@@ -106,6 +108,9 @@ class Inbox:
             )
         if ended.type == "run.completed":
             raise Refusal(409, "run_completed", "The run is completed. Start a new run to go on from it.")
+        if self.journal.created.parent:
+            message = "This run is a subagent's, and its parent has taken its result. Fork it, or resume the parent."
+            raise Refusal(409, "run_has_parent", message)
         self.driver.wake()
         resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason=reason or "request"))
         self.journal.append("note", resumed, meta={"stalled": "0", "restarts": "0", "slice": "closed"}, new_life=True)
@@ -118,7 +123,7 @@ class Inbox:
         self._known()
         self.driver.wake()
         self.driver.cut()
-        close.close(self.journal, close.cancelled(self.journal))
+        close.close(self.driver.run_id, self.journal, close.cancelled(self.journal))
         self.journal.erase()
 
     def answer(self, question_id: str, answer: str) -> QuestionAnswered:
@@ -171,12 +176,18 @@ class Inbox:
 
 
 def known(journal: Journal) -> None:
-    """Raises Refusal: 410 for a run that was deleted, 404 for one that was never created."""
+    """Raises Refusal: 410 for a run that was deleted or refused, 404 for one that was never created."""
     if journal.erased:
         raise deleted()
+    if journal.refused:
+        raise refused()
     if not journal.records:
         raise Refusal(404, "unknown_run", "There is no run with this id. POST /v1/runs starts one.")
 
 
 def deleted() -> Refusal:
     return Refusal(410, "run_deleted", "This run was deleted: nothing of it is left, and its id is not used again.")
+
+
+def refused() -> Refusal:
+    return Refusal(410, "run_refused", "This subagent was cancelled by its parent before it began: there is no run.")

@@ -17,7 +17,7 @@ from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model, ModelRequest
-from edge_agent.core.ports import Clock, Sink, StoredFile
+from edge_agent.core.ports import Clock, Send, Sink, StoredFile
 from edge_agent.core.price import Price
 from edge_agent.core.signals import Cancelled, Suspend, Yield
 from edge_agent.core.tooling import Tools
@@ -192,10 +192,10 @@ class Walk:
             first = min(self._unwalked.values(), key=lambda record: record.seq)
             raise Drift(f"the code asks for {key}, but the log goes on with {first.key} ({first.type})")
 
-    def write(self, *drafts: Draft, files: Sequence[StoredFile] = ()) -> None:
+    def write(self, *drafts: Draft, files: Sequence[StoredFile] = (), sends: Sequence[Send] = ()) -> None:
         """Records a verdict or an outcome, and in the same append what means something only together with it."""
         self.frontier(drafts[0].key)
-        self.journal.append("loop", *drafts, files=files)
+        self.journal.append("loop", *drafts, files=files, sends=sends)
 
     def ready(self) -> None:
         """Raises Cancelled when a cancel is on record: nothing begins after it."""

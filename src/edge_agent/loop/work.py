@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from edge_agent.core import keys
+from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.events import (
     Boundary,
     CallOutcome,
@@ -11,9 +12,6 @@ from edge_agent.core.events import (
     PlanStep,
     StepCompleted,
     StopReason,
-    ToolRejected,
-    ToolResult,
-    ToolUnknown,
 )
 from edge_agent.core.messages import Message, UserMessage
 from edge_agent.core.model import ModelRequest
@@ -21,8 +19,6 @@ from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.direct import history
 from edge_agent.loop.walk import Walk
-
-Called = ToolResult | ToolUnknown | ToolRejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,20 +61,17 @@ def messages_of(walk: Walk, key: str) -> list[DeliveredMessage]:
     return found
 
 
-def calls_of(walk: Walk, key: str) -> Iterator[Called]:
+def calls_of(walk: Walk, key: str) -> Iterator[Ended]:
     """The outcomes of a step's calls, in the order of rounds and calls whatever finished first."""
     found = [under for under in walk.journal.under.get(key, ()) if under.endswith("/result")]
     for under in sorted(found, key=lambda name: [int(part[1:]) for part in name.split("/")[1:3]]):
-        for kind in (ToolResult, ToolUnknown, ToolRejected):
+        for kind in ENDED:
             if event := walk.journal.event(under, kind):
                 yield event
 
 
 def outcomes_of(walk: Walk, key: str) -> tuple[CallOutcome, ...]:
-    return tuple(
-        CallOutcome(call_id=call.call_id, name=call.name, ok=isinstance(call, ToolResult) and call.ok)
-        for call in calls_of(walk, key)
-    )
+    return tuple(CallOutcome(call_id=call.call_id, name=call.name, ok=went_well(call)) for call in calls_of(walk, key))
 
 
 # -- what a stage is told
@@ -87,10 +80,7 @@ def reports(walk: Walk, work: Work) -> list[str]:
     told: list[str] = []
     for done in work.done:
         report = prompts.step_report(done.number, done.step.description, done.end.summary, blocked=done.end.blocked)
-        findings = [
-            prompts.finding(call.name, call.output if isinstance(call, ToolResult) else call.message)
-            for call in calls_of(walk, step_key(done.number))
-        ]
+        findings = [prompts.finding(call.name, said(call)) for call in calls_of(walk, step_key(done.number))]
         told.append("\n".join([report, *findings]))
     return told
 

@@ -9,6 +9,7 @@ Nothing here knows a test framework. Most tests need no more than a ScriptedMode
 """
 
 from edge_agent.models.scripted import Answer, ScriptedModel
+from edge_agent.testing.family import SimulatedRuns
 from edge_agent.testing.faults import Faults, FaultyLog, Kill, Killed
 from edge_agent.testing.follower import Follower
 from edge_agent.testing.memory import in_memory_log
@@ -29,6 +30,7 @@ __all__ = [
     "ScriptedModel",
     "SimulatedObject",
     "SimulatedPost",
+    "SimulatedRuns",
     "VirtualClock",
     "assert_sound",
     "in_memory_log",

@@ -16,19 +16,23 @@ LATE_SECONDS = 90.0  # later than any repeat
 
 
 class SimulatedPost:
-    """A `Post` to receivers by destination. `troubles` are used up one a try; after the last there are none.
+    """A `Post` to receivers by destination, given by name or by a function of it. `troubles` are used up one a try;
+    after the last there are none.
 
     lost: it never arrives. unanswered: it arrives, its acknowledgement does not. doubled: it arrives twice. late: the
     sender hears nothing, and it arrives after its own repeats."""
 
-    def __init__(self, receivers: Mapping[str, Receiver], troubles: Iterable[Trouble] = ()) -> None:
-        self._receivers, self._troubles = receivers, iter(troubles)
+    def __init__(
+        self, receivers: Mapping[str, Receiver] | Callable[[str], Receiver], troubles: Iterable[Trouble] = ()
+    ) -> None:
+        self._receiver = receivers if callable(receivers) else receivers.__getitem__
+        self._troubles = iter(troubles)
         self.tries: list[Send] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def send(self, send: Send) -> None:
         self.tries.append(send)
-        receive, trouble = self._receivers[send.destination], next(self._troubles, "none")
+        receive, trouble = self._receiver(send.destination), next(self._troubles, "none")
         if trouble == "late":
             self._under_way.add(asyncio.ensure_future(_later(receive, send)))
         elif trouble != "lost":

@@ -13,7 +13,7 @@ from edge_agent import cpython
 from edge_agent.agent import Agent
 from edge_agent.core.difference import Difference
 from edge_agent.deployment import Deployment
-from edge_agent.in_process import InProcessRun
+from edge_agent.in_process import LocalRuns
 from edge_agent.testing.memory import in_memory_log
 from edge_agent.wire import export
 from edge_agent.wire.http import StartRun
@@ -26,13 +26,9 @@ async def record(agent: Agent, task: str) -> str:
     Nobody can be asked: a call that needs an approval is denied."""
     deployment, log = _deployment(agent), in_memory_log()
     created = deployment.configure(StartRun(input=task))
-    run = InProcessRun(
-        uuid.uuid4().hex,
-        lambda hub, clock: deployment.ports(created, hub, clock, can_ask=False),
-        log=log,
-        mask=deployment.mask,
-    )
-    await run.start(created)
+    runs = LocalRuns(deployment)
+    run = runs.open(uuid.uuid4().hex, log)
+    await runs.start(run, created)
     return "".join(f"{line}\n" for line in export.lines(run.run_id, run.journal.in_order(), log.files()))
 
 

@@ -16,6 +16,7 @@ from edge_agent.loop.walk import Ports
 from edge_agent.testing.faults import Faults, FaultyLog, Killed
 from edge_agent.testing.memory import in_memory_log
 from edge_agent.testing.virtual_time import BEGIN, Owner, VirtualClock, owner
+from edge_agent.wire.forwarded import forwarded
 
 T = TypeVar("T")
 RESTART_SECONDS = 0.1
@@ -74,7 +75,15 @@ class SimulatedObject:
             listed = Listed(self.run_id) if self._post else None
             journal = Journal(log, self.clock, hub, self._mask, listed)
             alarm = _InstanceAlarm(self, log)
-            driver = Driver(self.run_id, journal, alarm, lambda: self._ports(made), self._slice_budget, post=self._post)
+            driver = Driver(
+                self.run_id,
+                journal,
+                alarm,
+                lambda: self._ports(made),
+                self._slice_budget,
+                post=self._post,
+                show=lambda record: forwarded(record, self.run_id),
+            )
             made = self._instance = Instance(log, hub, journal, driver, Inbox(journal, driver))
             self._on_instance(made)
         return self._instance
@@ -121,7 +130,8 @@ class SimulatedObject:
         await self.until(lambda: (self.has_ended() or self.log.erased()) and not self.log.outbox())
 
     def has_ended(self) -> bool:
-        return self.instance.journal.ended is not None
+        """Also by never having begun."""
+        return self.instance.journal.ended is not None or self.instance.journal.refused
 
     async def _slice_died(self) -> bool:
         instance = self.instance

@@ -7,6 +7,8 @@ from edge_agent.core import keys
 from edge_agent.core.events import TERMINAL_TYPES, ModelAnswered
 from edge_agent.core.ports import Record
 
+BEGUN = ("tool.called", "subagent.started")
+
 
 def assert_sound(records: Sequence[Record]) -> None:
     """Raises AssertionError for a log that cannot be: gaps, keys twice, a life without exactly one end, an attempt or a
@@ -36,7 +38,7 @@ def _open(records: Sequence[Record]) -> list[str]:
     known = {record.key for record in records}
     faults = [f"the attempt {r.key} has no end" for r in records if r.type == "model.requested"]
     faults = [fault for fault in faults if f"{fault.split()[2]}/end" not in known]
-    calls = {record.key.partition("/call")[0] for record in records if record.type == "tool.called"}
+    calls = {record.key.partition("/call")[0] for record in records if record.type in BEGUN}
     faults += [f"the call {call} has no outcome" for call in sorted(calls) if f"{call}/result" not in known]
     if records[-1].type == "run.completed":
         faults += [f"{call} was never answered" for call in _asked(records) if f"{call}/result" not in known]

@@ -175,6 +175,14 @@ class CancelledStep(BaseModel):
     step: str
 
 
+class CancelledSubagent(BaseModel):
+    """`child_run_id`: the run that is told to stop."""
+
+    run_id: str
+    call_id: str
+    child_run_id: str
+
+
 class CancelRun(Asked):
     """POST /v1/runs/{run_id}/cancel; the body may be absent."""
 

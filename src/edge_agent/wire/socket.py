@@ -8,7 +8,8 @@ from pydantic import Field
 from edge_agent.wire.http import Asked, CancelRun, DecideCall, GiveAnswer, Text
 
 HOW = (
-    'Send {"id": 1, "type": "cancel"} or cancel_step, {"id": 2, "type": "message", "message_id": "…", "text": "…"}, '
+    'Send {"id": 1, "type": "cancel"} or cancel_step, or cancel_subagent with a "call_id", '
+    '{"id": 2, "type": "message", "message_id": "…", "text": "…"}, '
     '{"id": 3, "type": "answer", "question_id": "…", "answer": "…"} '
     'or {"id": 4, "type": "decision", "call_id": "…", "approved": true}.'
 )
@@ -23,6 +24,10 @@ class Frame(Asked):
 
 class CancelFrame(Frame, CancelRun):
     """Of the run, or as cancel_step of its open step."""
+
+
+class CancelSubagentFrame(CancelFrame):
+    call_id: str
 
 
 class MessageFrame(Frame):
@@ -41,6 +46,7 @@ class DecisionFrame(Frame, DecideCall):
 FRAMES: Mapping[str, type[Frame]] = {
     "cancel": CancelFrame,
     "cancel_step": CancelFrame,
+    "cancel_subagent": CancelSubagentFrame,
     "message": MessageFrame,
     "answer": AnswerFrame,
     "decision": DecisionFrame,

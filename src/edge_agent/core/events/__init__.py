@@ -13,6 +13,7 @@ model call:
     ├─ tool.approval-requested -> run.waiting -> tool.approval-resolved       where a person is asked
     ├─ tool.called -> tool.progress*  -> tool.result | tool.unknown        per call, side by side
     │  tool.rejected                     a call that never ran
+    ├─ subagent.started -> run.waiting -> subagent.completed | subagent.failed (-> subagent.settled)
     └─ run.completed | run.cancelled | run.failed
 """
 
@@ -25,6 +26,7 @@ from edge_agent.core.events.passing_events import (
     Retry,
     StepReasoningDelta,
     StepTextDelta,
+    SubagentEvent,
     ToolProgress,
     UsageSoFar,
 )
@@ -66,10 +68,12 @@ from edge_agent.core.events.run_events import (
     FaultKind,
     ForkedFrom,
     Mode,
+    ParentRun,
     RunCancelled,
     RunCompleted,
     RunCreated,
     RunFailed,
+    RunRefused,
     RunResumed,
     RunStarted,
     RunWaiting,
@@ -77,6 +81,12 @@ from edge_agent.core.events.run_events import (
     Timer,
     ToolRule,
     WaitReason,
+)
+from edge_agent.core.events.subagent_events import (
+    SubagentCompleted,
+    SubagentFailed,
+    SubagentSettled,
+    SubagentStarted,
 )
 from edge_agent.core.events.tool_events import (
     ApprovalModeChanged,
@@ -98,6 +108,7 @@ RecordedEvent = (
     RunCreated
     | RunStarted
     | RunResumed
+    | RunRefused
     | CancelRequested
     | Timer
     | RunWaiting
@@ -115,6 +126,10 @@ RecordedEvent = (
     | ToolResult
     | ToolUnknown
     | ToolRejected
+    | SubagentStarted
+    | SubagentCompleted
+    | SubagentFailed
+    | SubagentSettled
     | QuestionAsked
     | QuestionAnswered
     | ApprovalRequested
@@ -135,7 +150,7 @@ RecordedEvent = (
 Terminal = RunCompleted | RunCancelled | RunFailed
 TERMINAL_TYPES = frozenset({"run.completed", "run.cancelled", "run.failed"})
 Delta = StepTextDelta | StepReasoningDelta | FinalTextDelta | FinalReasoningDelta | PlanThoughtDelta
-PassingEvent = Delta | PlanStepAdded | ToolProgress | UsageSoFar | Retry | Log
+PassingEvent = Delta | PlanStepAdded | ToolProgress | SubagentEvent | UsageSoFar | Retry | Log
 Event = RecordedEvent | PassingEvent
 
 __all__ = [
@@ -172,6 +187,7 @@ __all__ = [
     "ModelRequested",
     "OfferedTools",
     "OnUnknown",
+    "ParentRun",
     "PassingEvent",
     "Plan",
     "PlanCreated",
@@ -192,6 +208,7 @@ __all__ = [
     "RunCompleted",
     "RunCreated",
     "RunFailed",
+    "RunRefused",
     "RunResumed",
     "RunStarted",
     "RunWaiting",
@@ -201,6 +218,11 @@ __all__ = [
     "StepStarted",
     "StepTextDelta",
     "StopReason",
+    "SubagentCompleted",
+    "SubagentEvent",
+    "SubagentFailed",
+    "SubagentSettled",
+    "SubagentStarted",
     "Terminal",
     "Timer",
     "ToolCalled",

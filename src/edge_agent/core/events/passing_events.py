@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.usage import Amount
 
 
@@ -75,11 +76,12 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSoFar:
-    """After each model call, over the whole run."""
+    """After each model call, over the whole run. In the phase subagent: of the child that works on `call_id` alone."""
 
-    phase: Literal["plan", "execute", "replan", "synthesize"]
+    phase: Literal["plan", "execute", "replan", "synthesize", "subagent"]
     usage: Amount
     cost_usd: float = 0.0
+    call_id: str | None = None
     type: Literal["usage"] = "usage"
 
 
@@ -99,3 +101,15 @@ class Log:
     level: Literal["info", "warning"]
     message: str
     type: Literal["log"] = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentEvent:
+    """A recorded event of a child, each told once and in order. `event`: as the child's own followers see it, long
+    strings clipped. It is kept in the child's log alone; deltas are followed at the child."""
+
+    call_id: str
+    child_run_id: str
+    child_seq: int
+    event: JsonObject
+    type: Literal["subagent.event"] = "subagent.event"

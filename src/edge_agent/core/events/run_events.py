@@ -11,7 +11,7 @@ Mode = Literal["direct", "planned"]
 ApprovalMode = Literal["autopilot", "ask-writes", "ask-all", "read-only"]
 ToolRule = Literal["allow", "ask", "deny"]
 StopReason = Literal["stop", "max_steps", "max_tokens", "budget", "blocked", "cancelled", "error"]
-WaitReason = Literal["approval", "answer", "retry"]
+WaitReason = Literal["approval", "answer", "retry", "subagent"]
 FaultKind = Literal["provider", "tool", "hook", "config", "storage", "mcp"]
 
 
@@ -35,6 +35,18 @@ class ForkedFrom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParentRun:
+    """The run that has started this one: `key` and `call_id` of its call, `depth` of this run below one that a client
+    has started. `output_max_chars`: of the answer that goes back."""
+
+    run_id: str
+    key: str
+    call_id: str
+    depth: int
+    output_max_chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunCreated:
     """The frozen configuration of the run.
 
@@ -55,7 +67,13 @@ class RunCreated:
     forked_from: ForkedFrom | None = None
     history: tuple[Turn, ...] = ()
     metadata: JsonObject | None = None
+    parent: ParentRun | None = None
     type: Literal["run.created"] = "run.created"
+
+    @property
+    def depth(self) -> int:
+        """0 for a run that a client has started, else how many runs are above it."""
+        return self.parent.depth if self.parent else 0
 
     @property
     def inherited(self) -> int:
@@ -75,6 +93,15 @@ class RunResumed:
 
     reason: str
     type: Literal["run.resumed"] = "run.resumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRefused:
+    """A tombstone, and all there is of this run: its parent cancelled it before it was created. A create that comes
+    after it changes nothing."""
+
+    reason: str
+    type: Literal["run.refused"] = "run.refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

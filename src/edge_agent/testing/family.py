@@ -1,0 +1,95 @@
+"""Runs and their subagents on virtual time: an object for each, and the network between them."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextvars import Context
+
+from edge_agent.core.errors import Refusal
+from edge_agent.core.events import RunCreated
+from edge_agent.core.listing import DIRECTORY
+from edge_agent.core.ports import Send
+from edge_agent.deployment import Deployment
+from edge_agent.kin_objects import receive
+from edge_agent.loop.driver import SliceBudget
+from edge_agent.loop.inbox import Inbox
+from edge_agent.loop.kin import TO_RUN
+from edge_agent.testing.faults import Faults, Killed
+from edge_agent.testing.post import Receiver, SimulatedPost, Trouble
+from edge_agent.testing.simulated import Instance, SimulatedObject
+
+LONGEST = 86_400  # seconds that runs may take to come to rest
+
+
+class SimulatedRuns:
+    """Runs of a deployment. Use it inside of `in_virtual_time`.
+
+    faults: when the object of a run is to die, by its id. troubles: see SimulatedPost. on_instance is called with the
+    id of a run and each new instance of its object. reports: what the directory was told."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        faults: Callable[[str], Faults] = lambda _: Faults(),
+        vanish: bool = True,
+        troubles: Iterable[Trouble] = (),
+        slice_budget: SliceBudget | None = None,
+        on_instance: Callable[[str, Instance], None] = lambda _run, _instance: None,
+    ) -> None:
+        self._deployment, self._faults, self._vanish = deployment, faults, vanish
+        self._slice_budget, self._on_instance = slice_budget, on_instance
+        self.post = SimulatedPost(self._receiver, troubles)
+        self.reports: list[Send] = []
+        self.objects: dict[str, SimulatedObject] = {}
+        self._driving: list[asyncio.Task[None]] = []
+
+    def of(self, run_id: str) -> SimulatedObject:
+        """The object of a run, there from the first time that somebody asks for it."""
+        if run_id not in self.objects:
+            made = self.objects[run_id] = SimulatedObject(
+                run_id,
+                lambda it: self._deployment.ports(it.journal.created, it.hub, it.journal.clock),
+                faults=self._faults(run_id),
+                vanish=self._vanish,
+                slice_budget=self._slice_budget,
+                mask=self._deployment.mask,
+                on_instance=lambda instance: self._on_instance(run_id, instance),
+                post=self.post,
+            )
+            drive = asyncio.get_running_loop().create_task(made.until(lambda: False), context=Context())
+            self._driving.append(drive)
+        return self.objects[run_id]
+
+    async def start(self, run_id: str, created: RunCreated) -> None:
+        await self.of(run_id).call(lambda inbox: inbox.create(created, "", idempotent=True))
+
+    async def at_rest(self) -> None:
+        """Returns when every run has ended and said all it had to say. Raises what has ended the driver of one."""
+        for _ in range(LONGEST):
+            failed = [task.exception() for task in self._driving if task.done()]
+            if failed and failed[0] is not None:
+                raise failed[0]
+            if all(made.has_ended() and not made.log.outbox() for made in self.objects.values()):
+                await self.post.settled()
+                return
+            await asyncio.sleep(1)
+        raise AssertionError("the runs do not come to rest")
+
+    def _receiver(self, destination: str) -> Receiver:
+        return self._listed if destination == DIRECTORY else self._receive
+
+    async def _listed(self, send: Send) -> None:
+        self.reports.append(send)
+
+    async def _receive(self, send: Send) -> None:
+        """Whoever sends to an object that dies of it hears nothing."""
+
+        def hand_in(inbox: Inbox) -> None:
+            receive(inbox, send.method, send.arguments)
+
+        try:
+            await self.of(send.destination.removeprefix(TO_RUN)).call(hand_in, again=False)
+        except Killed:
+            raise ConnectionError("the object died") from None
+        except Refusal:
+            pass  # an answer as well

@@ -1,0 +1,155 @@
+"""Subagents in real workerd: each in its own object, its result once, one stopped alone, all with their parent."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.serve import Server, serve
+from tests.servers.running import Running, running
+from tests.workerd.client import PATIENCE, Api, Event, events_of, find, types, whole
+
+pytestmark = [pytest.mark.workerd, pytest.mark.timeout(600)]
+WORKER = Path(__file__).parent / "subagents_worker"
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with running("model_server.py", "--script", str(WORKER / "model_script.json")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, model: Running, tool_server: Running) -> Iterator[Server]:
+    variables = {"EDGE_AGENT_BASE_URL": f"{model.url}/v1", "TOOL_SERVER_URL": tool_server.url}
+    with serve(state=tmp_path_factory.mktemp("subagents"), overlay=WORKER, variables=variables) as server:
+        yield server
+
+
+@pytest.fixture
+def api(server: Server) -> Iterator[Api]:
+    with Api(server.url) as client:
+        yield client
+
+
+def children(api: Api, run_id: str, most: int = 1) -> list[Event]:
+    """The subagents of the run, as soon as there are so many."""
+    return api.until(run_id, lambda state: len(state["subagents"]) >= most)["subagents"]
+
+
+def test_eight_children_four_at_a_time_each_run_once_and_their_use_adds_up(api: Api, tool_server: Running) -> None:
+    run_id = api.start(agent="boss")
+    with api.socket(run_id) as socket:
+        events = list(events_of(socket))
+    whole([event for event in events if "seq" in event])
+    assert events[-1]["type"] == "run.completed"
+    state = api.state(run_id)
+    assert [child["status"] for child in state["subagents"]] == ["completed"] * 8
+    assert _most_at_work([event for event in events if "seq" in event]) == 4
+    spent = Counter[str]()
+    for child in state["subagents"]:
+        records = api.records(child["child_run_id"])
+        whole(records)
+        assert records[0]["parent"]["run_id"] == run_id
+        told = [e for e in events if e["type"] == "subagent.event" and e["child_run_id"] == child["child_run_id"]]
+        assert [event["child_seq"] for event in told] == [record["seq"] for record in records]
+        assert types([event["event"] for event in told]) == types(records)
+        effects = Counter(s["key"] for s in tool_server.log() if s.get("run") == child["child_run_id"])
+        assert len(effects) == 5
+        assert set(effects.values()) == {1}
+        amount = api.state(child["child_run_id"])["spent"]
+        spent.update({kind: amount[kind] for kind in ("input", "output", "tool_calls")})
+    own = [money for record in events for key, money in record.get("money", {}).items() if key.count("/a")]
+    own = {key: money for e in events for key, money in e.get("money", {}).items() if "/a" in key}
+    assert state["spent"]["input"] == spent["input"] + sum(money["input"] for money in own.values())
+    assert state["spent"]["output"] == spent["output"] + sum(money["output"] for money in own.values())
+    assert state["spent"]["tool_calls"] == spent["tool_calls"] + 8
+    assert any(event["type"] == "usage" and event["phase"] == "subagent" for event in events)
+
+
+def _most_at_work(records: list[Event]) -> int:
+    now = most = 0
+    for record in records:
+        now += record["type"] == "subagent.started"
+        now -= record["type"] == "subagent.completed"
+        most = max(most, now)
+    return most
+
+
+def test_one_of_four_is_stopped_and_the_others_and_their_parent_end_well(api: Api) -> None:
+    run_id = api.start(agent="boss", model="patient")
+    first = children(api, run_id, 4)[0]
+    answer = api.post(f"/v1/runs/{run_id}/subagents/{first['call_id']}/cancel", {"reason": "enough"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["child_run_id"] == first["child_run_id"]
+    assert api.ended(run_id)["status"] == "completed"
+    assert api.ended(first["child_run_id"])["status"] == "cancelled"
+    assert [child["status"] for child in api.state(run_id)["subagents"]] == ["stopped", *["completed"] * 3]
+    failed = find(api.records(run_id), "subagent.failed")
+    assert failed["stopped"]
+    assert "enough" in failed["error"]
+    again = api.post(f"/v1/runs/{run_id}/subagents/{first['call_id']}/cancel")
+    assert again.status_code == 200, "a second time changes nothing"
+    other = api.state(run_id)["subagents"][1]
+    assert api.post(f"/v1/runs/{run_id}/subagents/{other['call_id']}/cancel").json()["code"] == "subagent_ended"
+    assert api.post(f"/v1/runs/{run_id}/subagents/nobody/cancel").json()["code"] == "unknown_subagent"
+
+
+def test_with_their_parent_all_children_end(api: Api) -> None:
+    run_id = api.start(agent="boss", model="patient")
+    started = children(api, run_id, 4)
+    api.post(f"/v1/runs/{run_id}/cancel")
+    assert api.ended(run_id)["status"] == "cancelled"
+    ends = [api.ended(child["child_run_id"])["status"] for child in started]
+    assert ends[0] == "cancelled"
+    assert set(ends) <= {"cancelled", "completed"}
+    results = [record for record in api.records(run_id) if record["key"].endswith("/result")]
+    assert len(results) == 4
+
+
+def test_one_that_takes_too_long_is_given_up_and_settled_when_it_has_ended(api: Api) -> None:
+    run_id = api.start(agent="hurried")
+    state = api.ended(run_id)
+    assert (state["status"], state["text"]) == ("completed", "It took too long.")
+    failed = find(api.records(run_id), "subagent.failed")
+    assert "in time" in failed["error"]
+    assert api.ended(failed["child_run_id"])["status"] == "cancelled"
+
+
+def test_an_approval_inside_a_child_is_the_childs_own_and_its_parent_waits(api: Api) -> None:
+    run_id = api.start(agent="boss", model="asker")
+    child = children(api, run_id)[0]["child_run_id"]
+    waiting = api.until(child, lambda state: state["status"] == "waiting")
+    assert api.state(run_id)["waiting_for"]["reasons"] == ["subagent"]
+    assert not api.state(run_id)["approvals"]
+    call_id = waiting["approvals"][0]["call_id"]
+    assert api.post(f"/v1/runs/{child}/approvals/{call_id}", {"approved": True}).status_code == 200
+    assert api.ended(run_id)["text"] == "It was ordered."
+
+
+def test_an_unknown_profile_is_told_to_the_model_and_nothing_is_started(api: Api) -> None:
+    run_id = api.start(agent="boss", model="unknown")
+    assert api.ended(run_id)["status"] == "completed"
+    rejected = find(api.records(run_id), "tool.rejected")
+    assert "patient, asking" in rejected["message"]
+    assert api.state(run_id)["subagents"] == []
+
+
+def test_the_list_of_runs_names_the_parent(api: Api) -> None:
+    run_id = api.start(agent="boss", model="one")
+    api.ended(run_id)
+    child = api.state(run_id)["subagents"][0]["child_run_id"]
+    assert api.state(child)["parent"] == run_id
+    deadline = time.monotonic() + PATIENCE
+    while (listed := _listed(api, child)) is None or listed["status"] != "completed":
+        assert time.monotonic() < deadline, listed
+        time.sleep(0.1)
+    assert listed["parent"] == run_id
+    assert "parent" not in (_listed(api, run_id) or {})
+
+
+def _listed(api: Api, run_id: str) -> Event | None:
+    runs = api.http.get("/v1/runs", params={"limit": 100}).json()["runs"]
+    return next((run for run in runs if run["run_id"] == run_id), None)
