@@ -90,6 +90,16 @@ def test_a_missing_secret_and_an_unknown_profile_are_faults() -> None:
     assert "default, openai, deepseek, moonshot, small" in strange.fault
 
 
+@pytest.mark.parametrize("entry", [{"tool_mode": "json"}, {"profile": "small"}])
+@pytest.mark.parametrize("adapter", ["anthropic", "google"])
+def test_tools_in_json_are_refused_where_the_wire_knows_none(adapter: str, entry: dict[str, str]) -> None:
+    given = settings({"mine": {"base_url": "https://a.example", "adapter": adapter, **entry}})
+    refused = fault("mine/m", given)
+    assert refused.setting == "EDGE_AGENT_PROVIDERS"
+    assert adapter in refused.fault
+    assert '"tool_mode": "native"' in refused.example
+
+
 def test_fallbacks_are_separated_by_commas() -> None:
     assert split_models(" a/b, c/d ,,a/b,") == ("a/b", "c/d")
     assert split_models("") == ()

@@ -132,8 +132,15 @@ def test_other_candidates_and_strange_chunks_say_nothing() -> None:
     assert read(stream(*strange, chunk(finish="STOP"))) == [Finished(reason="stop")]
 
 
-@pytest.mark.parametrize("finish", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
-def test_a_call_the_server_could_not_read_is_tried_again_and_its_usage_counts(finish: str) -> None:
+@pytest.mark.parametrize(
+    "finish, kind, retryable",
+    [("MALFORMED_FUNCTION_CALL", "bad-answer", True), ("UNEXPECTED_TOOL_CALL", "bad-answer", True),
+     ("TOO_MANY_TOOL_CALLS", "bad-answer", True), ("MALFORMED_RESPONSE", "bad-answer", True),
+     ("MISSING_THOUGHT_SIGNATURE", "bad-request", False)],
+)  # fmt: skip
+def test_a_finish_reason_that_tells_a_fault_is_an_error_whose_usage_counts(
+    finish: str, kind: str, retryable: bool
+) -> None:
     one = answer()
     payload = chunk(finish=finish, usageMetadata={"promptTokenCount": 7})
     payload["candidates"][0]["finishMessage"] = "Malformed function call: f(x=)"
@@ -141,7 +148,7 @@ def test_a_call_the_server_could_not_read_is_tried_again_and_its_usage_counts(fi
     assert one.finished
     with pytest.raises(ModelError) as caught:
         one.end()
-    assert (caught.value.kind, caught.value.retryable) == ("bad-answer", True)
+    assert (caught.value.kind, caught.value.retryable) == (kind, retryable)
     assert "f(x=)" in caught.value.message
 
 

@@ -38,6 +38,7 @@ def gemini(
         "EDGE_AGENT_PROVIDERS": json.dumps({"gemini": provider}),
         "EDGE_AGENT_PRICES": json.dumps({MODEL: PRICE}),
         "EDGE_AGENT_MAX_RETRIES": "1",
+        "EDGE_AGENT_THINKING": "low",
         "GEMINI_API_KEY": KEY,
     }
     with serve(state=tmp_path_factory.mktemp("gemini"), overlay=HERE / "worker", variables=own) as server:
@@ -96,6 +97,7 @@ def test_text_thoughts_and_two_calls_at_once_stream_and_cost_what_they_should(ap
     assert signed[0] not in (None, UNSIGNED)
     assert signed[1] is None
     assert ["functionResponse" in part for part in user["parts"]] == [True, True]
+    assert seen[0]["body"]["generationConfig"]["thinkingConfig"] == {"thinkingLevel": "LOW", "includeThoughts": True}
     assert seen[0]["headers"]["x-goog-api-key"] == KEY
     assert KEY not in str(events) + str(api.log(run_id))
 
@@ -107,6 +109,16 @@ def test_an_answer_comes_in_the_form_asked_for(api: Api, google_server: Running)
     assert find(api.records(run_id), "run.completed")["output"] == {"n": 7}
     config = asked(google_server, run_id)[-1]["body"]["generationConfig"]
     assert config["responseMimeType"] == "application/json"
+
+
+def test_a_planned_run_is_planned_in_a_form_and_thinks_least_there(api: Api, google_server: Running) -> None:
+    run_id = f"plans-{id(api)}"
+    api.start(f"run {run_id} that plans", run_id=run_id, agent="counter", mode="planned")
+    assert api.ended(run_id)["text"] == "It is all looked up."
+    plan, *_, last = (one["body"].get("generationConfig", {}) for one in asked(google_server, run_id))
+    assert (plan["responseMimeType"], plan["thinkingConfig"]["thinkingLevel"]) == ("application/json", "MINIMAL")
+    assert last["thinkingConfig"]["thinkingLevel"] == "LOW"
+    assert types(api.records(run_id)).count("tool.result") == 1
 
 
 def test_a_run_that_began_on_another_provider_goes_on_after_a_fork(api: Api, google_server: Running) -> None:

@@ -21,6 +21,7 @@ from edge_agent.wire.settings import Settings
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 WORKERS_AI = "@cf"
 ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat(), "anthropic": Anthropic(), "google": Google()}
+_NATIVE_TOOLS = ("anthropic", "google")  # adapters that know no JSON tool mode
 GATEWAY_HOST = "https://gateway.ai.cloudflare.com"
 REST_HOST = "https://api.cloudflare.com/client/v4/accounts"
 _COMPATIBLE = "openai-compatible"
@@ -86,9 +87,14 @@ def _profile(provider: str, entry: Provider) -> Profile:
         example = f'EDGE_AGENT_PROVIDERS={{"{provider}": {{"base_url": "{entry.base_url}", "profile": "default"}}}}'
         raise ConfigError("EDGE_AGENT_PROVIDERS", fault, example)
     profile = PROFILES[name]
+    tool_mode = entry.tool_mode or profile.tool_mode
+    if tool_mode == "json" and entry.adapter in _NATIVE_TOOLS:
+        fault = f"{provider} has the tool_mode json, which there is not for the adapter {entry.adapter}"
+        example = f'EDGE_AGENT_PROVIDERS={{"{provider}": {{"base_url": "{entry.base_url}", "tool_mode": "native"}}}}'
+        raise ConfigError("EDGE_AGENT_PROVIDERS", fault, example)
     return replace(
         profile,
-        tool_mode=entry.tool_mode or profile.tool_mode,
+        tool_mode=tool_mode,
         context_window=entry.context_window or profile.context_window,
     )
 

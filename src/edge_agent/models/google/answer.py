@@ -27,7 +27,14 @@ _FINISHED: dict[str, FinishReason] = {
     "IMAGE_PROHIBITED_CONTENT": "filtered",
     "IMAGE_RECITATION": "filtered",
 }
-_BAD_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+_BAD_CALL = "malformed_function_call"
+_FAULTS = {  # as codes of errors
+    "MALFORMED_FUNCTION_CALL": _BAD_CALL,
+    "UNEXPECTED_TOOL_CALL": _BAD_CALL,
+    "TOO_MANY_TOOL_CALLS": _BAD_CALL,
+    "MALFORMED_RESPONSE": _BAD_CALL,
+    "MISSING_THOUGHT_SIGNATURE": "400",
+}
 
 
 class GeminiAnswer:
@@ -82,7 +89,7 @@ class GeminiAnswer:
         try:
             return [*self._calls.whole(cut=reason == "length")]
         except BadCall as fault:
-            raise self._bad_call(str(fault)) from None
+            raise self._failed(_BAD_CALL, str(fault)) from None
 
     def _take(self, payload: JsonObject) -> None:
         if usage := _of(payload, "usageMetadata"):
@@ -127,18 +134,18 @@ class GeminiAnswer:
         try:
             begins = self._calls.take(call)
         except BadCall as fault:
-            raise self._bad_call(str(fault)) from None
+            raise self._failed(_BAD_CALL, str(fault)) from None
         if begins:
             self._order.call(signature)
 
     def _finish(self, reason: str, message: Any) -> None:
-        if reason in _BAD_CALLS:
-            self._fault = self._bad_call(message if isinstance(message, str) else reason)
+        if code := _FAULTS.get(reason):
+            self._fault = self._failed(code, message if isinstance(message, str) else reason)
         elif self._reason not in ("length", "filtered"):  # several may come; a cut is never taken back
             self._reason = _FINISHED.get(reason, "other")
 
-    def _bad_call(self, words: str) -> ModelError:
-        return failed_inside(self._source, {"code": "malformed_function_call", "message": words})
+    def _failed(self, code: str, words: str) -> ModelError:
+        return failed_inside(self._source, {"code": code, "message": words})
 
 
 def _of(fields: JsonObject, name: str) -> JsonObject:
