@@ -206,8 +206,9 @@ def _thinking(model: str, config: Json) -> None:
             budget is None or low <= budget <= high or (budget == 0 and can_stop),
             f"The thinking budget {budget} is invalid",
         )
+        rests = budget == 0 or (budget is None and model.startswith("gemini-2.5-flash-lite"))
         _must(
-            budget != 0 or not config.get("includeThoughts"),
+            not rests or not config.get("includeThoughts"),
             "include_thoughts is only enabled when thinking is enabled",
         )
     else:

@@ -274,6 +274,7 @@ def test_a_schema_is_told_in_words_where_the_field_would_be_refused(profile: Pro
         (OLD, "medium", {"thinkingBudget": 8_192, "includeThoughts": True}, False),
         (OLD, 100, {"thinkingBudget": 100, "includeThoughts": True}, False),
         (OLD, 100_000, {"thinkingBudget": 24_576, "includeThoughts": True}, True),
+        ("gemini-2.5-flash-lite", None, None, False),
         ("gemini-2.5-flash-lite", 100, {"thinkingBudget": 512, "includeThoughts": True}, True),
         ("gemini-2.5-pro", "none", {"thinkingBudget": 128, "includeThoughts": True}, True),
         ("gemini-2.5-pro", "xhigh", {"thinkingBudget": 32_768, "includeThoughts": True}, False),
@@ -289,6 +290,13 @@ def test_thinking_is_asked_for_as_the_family_takes_it(
     assert made.body.get("generationConfig", {}).get("thinkingConfig") == config
     assert bool(made.warnings) == warns
     assert all(model in warning and str(wanted) in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize("wanted, warns", [("medium", False), (8_192, True)])
+def test_a_budget_leaves_room_for_the_answer(wanted: Thinking, warns: bool) -> None:
+    made = call(request(thinking=wanted, max_output_tokens=2_000), OLD)
+    assert made.body["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 1_500}
+    assert bool(made.warnings) == warns
 
 
 def test_thoughts_that_nobody_wants_are_not_asked_for() -> None:

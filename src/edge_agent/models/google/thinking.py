@@ -15,12 +15,14 @@ class Family:
     """budget: the least and the most tokens of a thinkingBudget; levels: what a thinkingLevel may be, lowest first.
     Neither: it does not think.
 
-    can_stop: whether a budget of 0 switches thinking off. signed: a model's turn whose first function call has no
-        thought signature is refused. schema_with_tools: whether an output schema may stand beside tools.
+    thinks_unasked: without a word about it; where it does not, thoughts must not be asked for alone. can_stop: whether
+        a budget of 0 switches thinking off. signed: a model's turn whose first function call has no thought signature
+        is refused. schema_with_tools: whether an output schema may stand beside tools.
     """
 
     budget: tuple[int, int] | None = None
     levels: tuple[Effort, ...] = ()
+    thinks_unasked: bool = True
     can_stop: bool = False
     signed: bool = False
     schema_with_tools: bool = False
@@ -34,7 +36,7 @@ def _since_3(*levels: Effort) -> Family:
 _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"gemini-1|gemini-2\.0|gemini-2\.5-.*(image|tts)|gemma", Family()),
     (r"gemini-2\.5-pro", Family(budget=(128, 32_768))),
-    (r"gemini-2\.5-flash-lite", Family(budget=(512, 24_576), can_stop=True)),
+    (r"gemini-2\.5-flash-lite", Family(budget=(512, 24_576), thinks_unasked=False, can_stop=True)),
     (r"gemini-2\.5", Family(budget=(1, 24_576), can_stop=True)),
     (r"gemini-3-pro", _since_3("low", "high")),
     (r"gemini-.*pro", _since_3("low", "medium", "high")),
@@ -58,16 +60,23 @@ def thinking_config(request: ModelRequest, model: str) -> tuple[JsonObject, tupl
         meant = wanted in (None, "none", 0)
         return {}, () if meant else (f"{model} does not think; thinking={wanted} was left out.",)
     if wanted is None:
-        return shown, ()
+        return shown if family.thinks_unasked else {}, ()
     tokens = _TOKENS[wanted] if isinstance(wanted, str) else wanted
     if tokens == 0 and family.can_stop:
         return {"thinkingBudget": 0}, ()
     if family.budget:
-        budget = min(max(tokens, family.budget[0]), family.budget[1])
-        warnings = _told(model, wanted, f"a budget of {budget} tokens", meant=budget == tokens)
-        return {"thinkingBudget": budget, **shown}, warnings
+        budget = _budget(tokens, family.budget, request.max_output_tokens)
+        meant = budget == tokens or (isinstance(wanted, str) and wanted != "none")
+        return {"thinkingBudget": budget, **shown}, _told(model, wanted, f"a budget of {budget} tokens", meant=meant)
     level = next((one for one in family.levels if _TOKENS[one] >= tokens), family.levels[-1])
     return {"thinkingLevel": level.upper(), **shown}, _told(model, wanted, f"level {level}", meant=level == wanted)
+
+
+def _budget(tokens: int, bounds: tuple[int, int], max_output: int | None) -> int:
+    """Thoughts count as output: a quarter of that stays for the answer."""
+    least, most = bounds
+    room = most if max_output is None else max_output * 3 // 4
+    return max(least, min(tokens, room, most))
 
 
 def _told(model: str, wanted: Thinking, given: str, *, meant: bool) -> tuple[str, ...]:
