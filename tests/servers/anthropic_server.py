@@ -4,7 +4,7 @@
 
 Each request has to keep the rules of the Messages API (tests/wire/anthropic_rules.py) and gets the first one it breaks
 as a 400. Thoughts are signed, so that one that comes back changed is refused. An answer of a script may hold `json`:
-where a form is asked for, it is given in that form.
+where a form is asked for, it is given in that form; and `search`: a query that runs at the provider, which pauses.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PREFIX = 100  # tokens of one turn that a cache can hold
 UNCACHED = 10
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 
-_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}  # as scripts call them
+_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "paused": "pause_turn"}
 
 
 class AnthropicServer(ModelServer):
@@ -108,6 +108,9 @@ def _blocks(seen: Seen, answer: Json) -> Iterator[tuple[Json, list[Json]]]:
     formed = "json" in answer and "format" in seen.body.get("output_config", {})
     if text := json.dumps(answer["json"]) if formed else answer.get("text", ""):
         yield {"type": "text", "text": ""}, [_text(piece) for piece in _pieces(text)]
+    if "search" in answer:
+        start, deltas = _call("srvtoolu_0", "web_search", {"query": answer["search"]})
+        yield {**start, "type": "server_tool_use"}, deltas
     for number, call in enumerate(answer.get("calls", [])):
         yield _call(f"toolu_{number}", call["name"], call["arguments"])
 

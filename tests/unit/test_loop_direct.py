@@ -46,6 +46,15 @@ def completed(lived: Lived) -> RunCompleted:
     return lived.end
 
 
+def test_an_answer_its_provider_paused_is_shown_to_it_again_and_goes_on() -> None:
+    paused = Answer(text="Searching.", opaque=({"ran": "there"},), finish="paused")
+    model = ScriptedModel(answers=[paused, "Found."])
+    assert completed(live(Setting(model=model))).text == "Found."
+    shown = model.requests[1].messages[-1]
+    assert isinstance(shown, AssistantMessage)
+    assert (shown.text, [part.data for part in shown.opaque]) == ("Searching.", [{"ran": "there"}])
+
+
 def test_an_answer_without_calls_ends_the_run() -> None:
     model = ScriptedModel(answers=[Answer(text="Hello there", reasoning="Let me think")])
     lived = live(Setting(model=model, instructions="Be kind.", history=(Turn(role="assistant", text="Hi"),)))

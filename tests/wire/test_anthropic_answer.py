@@ -155,13 +155,13 @@ def test_what_ran_at_the_provider_goes_back_as_it_came() -> None:
     events = read(body)
     assert layout_of(events) == [used | {"input": {"query": "x"}}, found, {"text": 6}]
     assert calls_of(events) == []
-    assert events[-1] == Finished(reason="other")
+    assert events[-1] == Finished(reason="paused")
 
 
 @pytest.mark.parametrize(
     "reason, finished",
     [("end_turn", "stop"), ("stop_sequence", "stop"), ("max_tokens", "length"), ("tool_use", "stop"),
-     ("pause_turn", "other"), ("of_2030", "other"), ("refusal", "filtered")],
+     ("pause_turn", "paused"), ("of_2030", "other"), ("refusal", "filtered")],
 )  # fmt: skip
 def test_every_stop_reason_has_its_meaning(reason: str, finished: FinishReason) -> None:
     assert read(stream(begin(), *text(0, "x"), *stop(reason)))[-1] == Finished(reason=finished)

@@ -294,6 +294,25 @@ def test_a_schema_is_a_format_or_a_demanded_tool(model: str, tools: tuple[ToolSp
         assert asked["tools"][-1] == {"name": "answer", "description": "Gives the answer.", "input_schema": SCHEMA}
 
 
+def test_schemas_are_told_in_the_words_the_api_takes_and_what_is_lost_is_said() -> None:
+    xs: Json = {"type": "array", "items": {"type": "integer"}, "maxItems": 3}
+    told = body(request(output_schema={"type": "object", "properties": {"xs": xs}}))["output_config"]["format"][
+        "schema"
+    ]
+    assert told["additionalProperties"] is False
+    assert "maxItems" not in told["properties"]["xs"]
+    free: Json = {"type": "object", "additionalProperties": {"type": "integer"}}
+    asked = body(request(output_schema=free))
+    assert "output_config" not in asked
+    assert asked["tools"][-1]["input_schema"]["additionalProperties"] == {"type": "integer"}
+    either = ToolSpec(name="either", description="", parameters={"anyOf": [
+        {"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "object", "properties": {"b": {}}}
+    ]})  # fmt: skip
+    made = call(request(tools=(either,)))
+    assert made.body["tools"][0]["input_schema"]["properties"].keys() == {"a", "b"}
+    assert made.warnings[0].startswith("The tool either: ")
+
+
 def test_the_answer_s_tool_takes_no_name_of_another_and_leaves_no_room_for_thinking() -> None:
     taken = ToolSpec(name="answer", description="", parameters={"type": "object"})
     made = call(request(output_schema=SCHEMA, tools=(taken,), thinking="high"), DEMANDS)
@@ -330,6 +349,8 @@ def test_options_win_over_everything_and_the_request_s_over_the_endpoint_s() -> 
     profile = Profile(options={"temperature": 0, "top_k": 1})
     told = body(request(options={"top_k": 3}), profile=profile, options={"temperature": 1, "max_tokens": 7, "top_k": 2})
     assert (told["temperature"], told["top_k"], told["max_tokens"]) == (1, 3, 7)
+    told = body(request(output_schema=SCHEMA, options={"output_config": {"effort": "max"}}))["output_config"]
+    assert (told["effort"], told["format"]["type"]) == ("max", "json_schema")
 
 
 def test_metadata_goes_to_a_gateway_that_takes_it_and_to_nobody_else() -> None:

@@ -138,6 +138,22 @@ def test_a_fault_that_stays_ends_the_run_and_says_what_to_do(api: Api, scenario:
     assert "sk-ant-planted-1" not in str(api.log(run_id))
 
 
+def test_a_turn_its_provider_paused_goes_on_where_it_was(api: Api, model: Running) -> None:
+    run_id = f"searches-{id(api)}"
+    api.start(f"run {run_id} that searches", run_id=run_id)
+    assert api.ended(run_id)["text"] == "Found it."
+    assert [event["finish_reason"] for event in api.records(run_id) if event["type"] == "model.answered"] == [
+        "paused",
+        "stop",
+    ]
+    used = {"type": "server_tool_use", "id": "srvtoolu_0", "name": "web_search", "input": {"query": "x"}}
+    assert without_mark(asked(model, run_id)[-1]["body"]["messages"][-1]["content"][-1]) == used
+
+
+def without_mark(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "cache_control"}
+
+
 def test_a_refusal_is_an_answer_that_explains_itself(api: Api) -> None:
     run_id = api.start("please do refuse")
     events = list(api.stream(run_id))

@@ -9,7 +9,7 @@ from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.usage import Usage
 
 Stage = Literal["plan", "round", "replan", "final"]
-FinishReason = Literal["stop", "length", "tool-calls", "filtered", "other"]
+FinishReason = Literal["stop", "length", "tool-calls", "filtered", "paused", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

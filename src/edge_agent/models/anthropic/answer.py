@@ -20,6 +20,7 @@ _FINISHED: Mapping[str, FinishReason] = {
     "tool_use": "stop",  # whether there are calls is seen from the calls
     "max_tokens": "length",
     "refusal": "filtered",
+    "pause_turn": "paused",
 }
 _OVERFLOW = "model_context_window_exceeded"
 

@@ -1,6 +1,7 @@
 """The pure half of asking: a neutral request in, a call of the Messages API out."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolSpec
 from edge_agent.core.model import ModelRequest, PromptCache
@@ -12,6 +13,7 @@ from edge_agent.models.anthropic.thinking import Thought, thought
 from edge_agent.models.anthropic.turns import opens_without_thought, turns_of
 from edge_agent.models.asking import headers, schema_in_words
 from edge_agent.models.endpoint import Endpoint
+from edge_agent.models.schemas import for_anthropic
 
 PATH = "/messages"
 VERSION = "2023-06-01"
@@ -20,11 +22,12 @@ DEFAULT_MAX_OUTPUT = 8_192  # tokens, of a model whose own limit is not known; t
 
 
 def build(request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
-    """The call. Options win over everything, as Adapter says."""
+    """The call. Options win over everything, as Adapter says; those of output_config do so field by field."""
     family = family_of(model)
     form = form_of(request, endpoint.profile, family)
     max_tokens = _max_tokens(request, family)
-    choice, warnings = _tool_choice(request, form, family)
+    choice, not_demanded = _tool_choice(request, form, family)
+    tools, not_told = _tools(request, form, choice)
     turns = turns_of(request.messages, endpoint.provider, model, thinks=True)
     thinking = thought(
         request,
@@ -40,15 +43,23 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
         "max_tokens": max_tokens,
         "stream": True,
         **_system(request, form),
-        **_tools(request, form, choice),
+        **tools,
         **({"thinking": thinking.config} if thinking.config else {}),
         **_output_config(form, thinking),
         "messages": _marked(turns, request.cache),
     }
     for options in (endpoint.profile.options, endpoint.options, request.options or {}):
-        body |= options
+        body = _with(body, options)
     told = _with_beta({"anthropic-version": VERSION} | headers(request, endpoint), thinking.beta)
-    return Call(path=PATH, headers=told, body=body, warnings=(*warnings, *thinking.warnings))
+    warnings = (*not_demanded, *not_told, *(form.warnings if form else ()), *thinking.warnings)
+    return Call(path=PATH, headers=told, body=body, warnings=warnings)
+
+
+def _with(body: JsonObject, options: JsonObject) -> JsonObject:
+    own, wanted = body.get("output_config"), options.get("output_config")
+    if isinstance(own, dict) and isinstance(wanted, dict):
+        options = {**options, "output_config": cast(JsonObject, own) | cast(JsonObject, wanted)}
+    return body | options
 
 
 def _with_beta(told: dict[str, str], beta: str | None) -> dict[str, str]:
@@ -70,21 +81,23 @@ def _system(request: ModelRequest, form: Form | None) -> JsonObject:
     return {"system": [text_block(told) | _mark(request.cache)]} if told else {}
 
 
-def _tools(request: ModelRequest, form: Form | None, choice: JsonObject) -> JsonObject:
-    """Nothing for no tools. A conversation with calls is refused without any tool: those it knows are named then, and
-    may not be called."""
-    offered = [_tool(spec) for spec in request.tools]
+def _tools(request: ModelRequest, form: Form | None, choice: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
+    """The fields, and what of the schemas could not be told. Nothing for no tools: an empty list is refused.
+
+    A conversation with calls is refused without any tool: those it knows are named then, and may not be called."""
+    converted = [(spec, for_anthropic(spec.parameters)) for spec in request.tools]
+    told = [_tool(spec, one.schema) for spec, one in converted]
+    warnings = tuple(f"The tool {spec.name}: {warning}." for spec, one in converted for warning in one.warnings)
     if form and form.tool:
-        offered.append({"name": form.tool, "description": "Gives the answer.", "input_schema": form.schema})
-    if offered:
-        return {"tools": offered} | ({"tool_choice": choice} if choice else {})
+        told.append({"name": form.tool, "description": "Gives the answer.", "input_schema": form.schema})
+    if told:
+        return {"tools": told, **({"tool_choice": choice} if choice else {})}, warnings
     called = _called(request)
-    return {"tools": called, "tool_choice": {"type": "none"}} if called else {}
+    return ({"tools": called, "tool_choice": {"type": "none"}} if called else {}), ()
 
 
-def _tool(spec: ToolSpec) -> JsonObject:
+def _tool(spec: ToolSpec, schema: JsonObject) -> JsonObject:
     """Without strictness: that has limits of its own, and arguments are checked before a call runs anyway."""
-    schema: JsonObject = {"type": "object", "properties": {}, **spec.parameters}
     described = {"description": spec.description} if spec.description else {}  # an empty one is refused
     return {"name": spec.name, **described, "input_schema": schema}
 

@@ -23,8 +23,8 @@ INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
-    """`config`: the field `thinking`; None: it is left out. on: whether the model may think, so that thoughts of
-    earlier rounds may be shown to it."""
+    """`config`: the field `thinking`; None: it is left out. on: whether thoughts of earlier rounds are shown to the
+    model, which is refused where it does not think."""
 
     on: bool
     config: JsonObject | None = None
@@ -59,7 +59,7 @@ def _off(request: ModelRequest, family: Family, *warnings: str) -> Thought:
     if family.off is None:
         told = "Thinking cannot be switched off for this model: it thinks as little as it can."
         return replace(_adaptive(request, family), effort="low", warnings=(told,))
-    return Thought(on=family.off != "disabled", config={"type": family.off}, warnings=warnings)
+    return Thought(on=False, config={"type": family.off}, warnings=warnings)
 
 
 def _adaptive(request: ModelRequest, family: Family) -> Thought:
