@@ -14,6 +14,7 @@ from edge_agent.cloudflare.model_transport import FetchTransport
 from edge_agent.cloudflare.post import ObjectPost
 from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.cloudflare.sql import ObjectClock
+from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.model import Model
 from edge_agent.deployment import Deployment
 from edge_agent.http.app import create_app
@@ -41,6 +42,14 @@ def _source(name: str, server: McpServer, settings: Settings) -> ToolSource:
     from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415
 
     return McpSource(name, server, transport=WorkersTransport, client_name=settings.name)
+
+
+def _fetcher(egress: Egress, settings: Settings) -> Fetcher:
+    # Likewise: the client, for runs of agents that may reach the outside.
+    from edge_agent.cloudflare.fetch_transport import WorkersTransport  # noqa: PLC0415
+    from edge_agent.tools.safe_fetch import fetcher_over  # noqa: PLC0415
+
+    return fetcher_over(WorkersTransport, egress, settings.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +96,4 @@ def runs_of(env: Any) -> ObjectRuns:
 
 
 def deployment_of(env: Any) -> Deployment:
-    return Deployment(agents, Settings.from_env(variables(env)), _model, _source)
+    return Deployment(agents, Settings.from_env(variables(env)), _model, _source, _fetcher)

@@ -355,6 +355,11 @@ export class Timeline {
     this.note(event.message, event.action === "failed" ? "bad" : "");
   }
 
+  egress(event) {
+    const came = event.status ?? event.reason;
+    this.note(`${event.method} ${event.url}: ${event.allowed ? came : `refused, ${came}`}`, event.allowed ? "" : "bad");
+  }
+
   note(text, kind = "") {
     this.item(`note ${kind}`, text);
   }
@@ -390,5 +395,5 @@ const HANDLERS = {
   "revisions.exceeded": "revisionsExceeded", "final.text-delta": "textDelta", "final.reasoning-delta": "reasoningDelta",
   "message.queued": "messageQueued", "message.delivered": "messageDelivered", "message.undelivered": "messageUndelivered",
   handoff: "handoff",
-  "budget.exceeded": "budget", fault: "fault",
+  "budget.exceeded": "budget", "egress.request": "egress", fault: "fault",
 };

@@ -2,6 +2,7 @@
 
 from edge_agent.agent import Agent
 from edge_agent.core.approval import Decision
+from edge_agent.core.egress import Egress
 from edge_agent.core.errors import ConfigError, ToolError
 from edge_agent.core.hooks import Hooks, Reject
 from edge_agent.core.limits import Limits
@@ -16,6 +17,7 @@ __all__ = [
     "Agent",
     "ConfigError",
     "Decision",
+    "Egress",
     "Hooks",
     "Limits",
     "McpServer",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent.asking import OnApproval
+from edge_agent.core.egress import Egress
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import ApprovalMode, Event, Mode, ToolRule
 from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
@@ -32,6 +33,7 @@ class Agent:
     approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
     are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
     ask or deny by a tool's name or a glob; a deny rule always wins.
+    egress: where `web_fetch`, which an agent with one has, and `ToolContext.fetch` may go; None: nowhere.
     output_schema: the final answer is JSON of that form (a JSON Schema), where a run asks for no other.
     thinking: how much the model thinks: False, True (medium), none, minimal, low, medium, high, xhigh or a number of
     tokens; None: as its provider likes. stage_thinking: the same by stage (planner, executor, replanner, synthesizer),
@@ -59,6 +61,7 @@ class Agent:
     prompt_caching: bool | Mapping[str, str] = True
     provider_options: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    egress: Egress | None = None
     output_schema: JsonObject | None = None
     approval: ApprovalMode = "autopilot"
     approval_modes: Sequence[ApprovalMode] | None = None

@@ -2,11 +2,13 @@
 
 import httpx2
 
+from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.model import Model
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.naming import model_for
 from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.safe_fetch import fetcher_over
 from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire.settings import Settings
 
@@ -23,3 +25,7 @@ def source(name: str, server: McpServer, settings: Settings) -> ToolSource:
     from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415  (the client is for those who have a server)
 
     return McpSource(name, server, transport=None, client_name=settings.name)
+
+
+def fetcher(egress: Egress, settings: Settings) -> Fetcher:
+    return fetcher_over(httpx2.AsyncHTTPTransport, egress, settings.name)

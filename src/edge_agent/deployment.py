@@ -9,6 +9,7 @@ from edge_agent import permissions
 from edge_agent.agent import Agent
 from edge_agent.core import keys
 from edge_agent.core.difference import Difference
+from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import ApprovalMode, Mode, ParentRun, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
@@ -31,6 +32,7 @@ from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
+from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire import codec
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import (
@@ -45,15 +47,23 @@ from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"
 SourceMaker = Callable[[str, McpServer, Settings], ToolSource]
+FetcherMaker = Callable[[Egress, Settings], Fetcher]
 
 
 class Deployment:
-    """`model` and `source` make the concrete adapters; they raise ConfigError. The first agent is the default one."""
+    """The makers of adapters, `model`, `source` and `fetcher`, raise ConfigError. The first agent is the default."""
 
     version = VERSION
 
-    def __init__(self, agents: Sequence[Agent], settings: Settings, model: ModelResolver, source: SourceMaker) -> None:
-        self.settings, self._source = settings, source
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        settings: Settings,
+        model: ModelResolver,
+        source: SourceMaker,
+        fetcher: FetcherMaker,
+    ) -> None:
+        self.settings, self._source, self._fetcher = settings, source, fetcher
         self._choice = ModelChoice(settings, model)
         self._agents = {agent.name: agent for agent in agents}
         self._everyone, self._own_runs = everyone(agents), with_runs_of_their_own(agents)
@@ -194,12 +204,14 @@ class Deployment:
 
     def _spec(self, agent: Agent) -> AgentSpec:
         targets = {tool.spec.name: tool.target.name for tool in agent.tools if isinstance(tool, Handoff)}
+        egress = self.settings.egress_over(agent.egress)
         return dataclasses.replace(
             agent.spec,
             models=self._choice.of_agent(agent) if agent.model else (),
             handoffs=targets,
             subagents={tool.spec.name: self._delegation(tool) for tool in subagents_of(agent)},
             prompting=prompting_of(agent, self.settings),
+            fetcher=self._fetcher(egress, self.settings) if egress else None,
         )
 
     def _delegation(self, tool: Subagent) -> Delegation:
@@ -245,11 +257,16 @@ class Deployment:
 
     def _toolbox(self, agent: Agent, *, servers: bool = True, depth: int = 0) -> Toolbox:
         """Without subagents in a run that may have none any more."""
-        deep = depth >= MOST_DEPTH
-        tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
         found = self._servers(agent).items() if servers else ()
         sources = [self._source(name, server, self.settings) for name, server in found]
-        return Toolbox(tools, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+        own = self._own_tools(agent, deep=depth >= MOST_DEPTH)
+        return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+
+    def _own_tools(self, agent: Agent, *, deep: bool = False) -> Sequence[Any]:
+        """Those of the code, without subagents where a run is too `deep` to have any, and the built-in ones."""
+        egress = self.settings.egress_over(agent.egress)
+        tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
+        return [*tools, web_fetch_tool(egress)] if egress else tools
 
     def _servers(self, agent: Agent) -> Mapping[str, McpServer]:
         """Those of the code, then those of the variable; of two with one name the variable's."""
@@ -275,7 +292,7 @@ class Deployment:
                 default=number == 0,
                 models=self._choice.of_agent(agent),
                 mode=self._mode(agent),
-                tools=tuple(tool.spec.name for tool in agent.tools),
+                tools=tuple(tool.spec.name for tool in self._own_tools(agent)),
                 limits=self._agent_limits(agent),
                 approval=permissions.mode_of(agent, self.settings),
                 approval_modes=tuple(permissions.modes_of(agent, self.settings)),

@@ -160,7 +160,7 @@ class LocalRuns:
 
 
 def _deployment(agent: Agent) -> Deployment:
-    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source)
+    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source, cpython.fetcher)
 
 
 async def run_agent(

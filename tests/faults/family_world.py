@@ -8,7 +8,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any
 
-from edge_agent import Agent, Limits, ToolContext, subagent, tool
+from edge_agent import Agent, Limits, ToolContext, cpython, subagent, tool
 from edge_agent.core.errors import ModelError, Refusal
 from edge_agent.core.events import (
     ModelAnswered,
@@ -151,7 +151,7 @@ class FamilyWorld:
         boss = Agent(
             name="boss", model=TurnModel("boss", family.boss, self), tools=[delegate, pay, look], limits=family.limits
         )
-        return Deployment([boss], Settings.from_env({}), model, source)
+        return Deployment([boss], Settings.from_env({}), model, source, cpython.fetcher)
 
     def asked(self, run_id: str) -> None:
         open_ = [record.key for record, _ in self.runs.of(run_id).instance.journal.open_attempts()]

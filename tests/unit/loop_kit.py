@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from edge_agent.core import keys
+from edge_agent.core.egress import Fetcher
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import ApprovalMode, ErrorInfo, RecordedEvent, RunCreated, RunFailed, ToolRule
 from edge_agent.core.hooks import AgentSpec, Hooks
@@ -62,6 +63,7 @@ class Setting:
     approval_seconds: float | None = 3_600
     can_ask: bool = True
     prompting: Prompting = field(default_factory=Prompting)
+    fetcher: Fetcher | None = None
 
 
 @dataclass(slots=True)
@@ -152,6 +154,7 @@ async def _live(setting: Setting) -> Lived:
                 hooks=setting.hooks,
                 prompting=setting.prompting,
                 force_text_after_tool=setting.force_text,
+                fetcher=setting.fetcher,
             ),
             model=lambda name: models[name] if isinstance(models, Mapping) else models,
             tools=setting.toolbox or Toolbox(setting.tools),

@@ -90,7 +90,7 @@ async def test_a_run_that_is_cancelled_from_outside_leaves_no_task_and_its_log_g
 
     answers = [Answer(text="slowly", pause=pause), "at last"]
     agent = Agent(name="a", model=ScriptedModel(answers=list(answers)))
-    deployment = Deployment([agent], Settings.from_env({}), cpython.model, cpython.source)
+    deployment = Deployment([agent], Settings.from_env({}), cpython.model, cpython.source, cpython.fetcher)
     created = deployment.configure(StartRun(input="hi"))
 
     def ports(hub: Hub, clock: Clock) -> Ports:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_agent import Agent, ConfigError, handoff, tool
+from edge_agent import Agent, ConfigError, cpython, handoff, tool
 from edge_agent.core.errors import Refusal
 from edge_agent.cpython import model, source
 from edge_agent.deployment import Deployment
@@ -20,7 +20,7 @@ def look() -> str:
 
 
 def deployment(*agents: Agent, **env: str) -> Deployment:
-    return Deployment(agents, Settings.from_env({**MINE, **env}), model, source)
+    return Deployment(agents, Settings.from_env({**MINE, **env}), model, source, cpython.fetcher)
 
 
 def named(**fields: str) -> Agent:

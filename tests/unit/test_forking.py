@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_agent import Agent, Limits, handoff, tool
+from edge_agent import Agent, Limits, cpython, handoff, tool
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
@@ -224,7 +224,9 @@ def deployment(*agents: Agent, **env: str) -> Deployment:
     def no_source(name: str, server: McpServer, settings: Settings) -> ToolSource:
         raise AssertionError("no server is asked")
 
-    return Deployment(agents, Settings.from_env({f"EDGE_AGENT_{k}": v for k, v in env.items()}), no_model, no_source)
+    return Deployment(
+        agents, Settings.from_env({f"EDGE_AGENT_{k}": v for k, v in env.items()}), no_model, no_source, cpython.fetcher
+    )
 
 
 AGENT = Agent(name="a", model="openai/first", limits=Limits(max_steps=20), tools=[look])

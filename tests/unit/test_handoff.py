@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_agent import Agent, ConfigError, Limits, handoff, tool
+from edge_agent import Agent, ConfigError, Limits, cpython, handoff, tool
 from edge_agent.core.events import Event, Handoff, ModelRequested, ToolRejected, ToolResult
 from edge_agent.cpython import model, source
 from edge_agent.deployment import Deployment
@@ -98,4 +98,4 @@ def test_two_agents_of_one_name_are_refused() -> None:
     one = Agent(name="a", model=ScriptedModel(answers=[]))
     other = Agent(name="b", model=ScriptedModel(answers=[]), tools=[handoff(Agent(name="a"))])
     with pytest.raises(ConfigError, match="two agents are named a"):
-        Deployment([one, other], Settings.from_env({}), model, source)
+        Deployment([one, other], Settings.from_env({}), model, source, cpython.fetcher)

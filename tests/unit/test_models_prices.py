@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import pytest
 
-from edge_agent import Agent, Limits, tool
+from edge_agent import Agent, Limits, cpython, tool
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RecordedEvent
 from edge_agent.core.price import FREE, Price, spent_by
@@ -106,7 +106,7 @@ def deployment(agent: Agent, **env: str) -> Deployment:
     def no_source(*_: object) -> NoReturn:
         raise AssertionError
 
-    return Deployment([agent], settings(**env), nothing, no_source)
+    return Deployment([agent], settings(**env), nothing, no_source, cpython.fetcher)
 
 
 def refusal(agent: Agent, limits: WantedLimits | None = None, **env: str) -> Refusal:

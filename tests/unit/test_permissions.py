@@ -44,7 +44,7 @@ def clerk(**more: Any) -> Agent:
 
 def deployment(agent: Agent, source: Any = cpython.source, **env: str) -> Deployment:
     settings = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
-    return Deployment([agent], settings, cpython.model, source)
+    return Deployment([agent], settings, cpython.model, source, cpython.fetcher)
 
 
 def configured(agent: Agent, request: Mapping[str, Any] = {}, **env: str) -> RunCreated:

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from edge_agent import Agent, ConfigError, Decision, Limits, ToolContext, subagent, tool
+from edge_agent import Agent, ConfigError, Decision, Limits, ToolContext, cpython, subagent, tool
 from edge_agent.core.errors import InvalidArguments, ModelError, Refusal
 from edge_agent.core.events import (
     Event,
@@ -105,7 +105,7 @@ def test_two_agents_of_one_name_are_refused_also_below_each_other() -> None:
     one, other = subagent(researcher()), subagent(researcher(instructions="Be brief."))
     middle = Agent(name="middle", tools=[other])
     with pytest.raises(ConfigError, match="two agents are named researcher"):
-        Deployment([boss(one), middle], Settings.from_env({}), model, source)
+        Deployment([boss(one), middle], Settings.from_env({}), model, source, cpython.fetcher)
 
 
 # -- what the child knows
@@ -266,7 +266,7 @@ async def test_a_child_that_does_not_fit_what_is_left_is_not_started() -> None:
 
 
 def local(agent: Agent) -> tuple[LocalRuns, Any]:
-    deployment = Deployment([agent], Settings.from_env({}), model, source)
+    deployment = Deployment([agent], Settings.from_env({}), model, source, cpython.fetcher)
     return LocalRuns(deployment), deployment.configure(StartRun(input="go"))
 
 
@@ -280,7 +280,7 @@ async def test_a_child_is_not_resumed_and_its_fork_works_for_itself() -> None:
     with pytest.raises(Refusal, match="Fork it, or resume the parent") as refused:
         child.inbox.resume()
     assert refused.value.code == "run_has_parent"
-    deployment = Deployment([agent], Settings.from_env({}), model, source)
+    deployment = Deployment([agent], Settings.from_env({}), model, source, cpython.fetcher)
     assert deployment.forked(child.journal.created, ForkChanges()).parent is None
 
 

@@ -103,6 +103,16 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         step=1,
         round=2,
     ),
+    e.EgressRequest(
+        call_id="88l7qct9y",
+        method="GET",
+        url="https://docs.example.com/rome",
+        allowed=False,
+        status=None,
+        reason="docs.example.com is at 10.0.0.7 is a private address",
+        step=1,
+        round=2,
+    ),
     e.ToolUnknown(
         call_id="88l7qct9y",
         name="search",

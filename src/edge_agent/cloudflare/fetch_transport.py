@@ -17,7 +17,8 @@ from pyodide.ffi import JsException, create_once_callable, create_proxy, to_js
 
 # The runtime sets these itself, or understands them for us: it decodes gzip and brotli, and nothing else.
 _NOT_SENT = frozenset({"host", "content-length", "connection", "transfer-encoding", "accept-encoding"})
-_NOT_TAKEN = frozenset({"set-cookie", "content-length", "content-encoding", "transfer-encoding"})
+_NOT_TAKEN = frozenset({"set-cookie", "content-length", "transfer-encoding"})
+_UNPACKED = frozenset({"gzip", "br"})  # by the runtime
 _ENOUGH = 1_000_000  # bytes waiting to be read before the sender is held back
 
 
@@ -154,6 +155,8 @@ def _as_httpx(error: TimeoutError | JsException, seconds: float | None) -> httpx
 def _headers(response: Any) -> list[tuple[str, str]]:
     """All of them by one call, but for Set-Cookie, of which there may be several."""
     named: dict[str, str] = json.loads(js.JSON.stringify(js.Object.fromEntries(response.headers)))
+    if named.get("content-encoding") in _UNPACKED:
+        del named["content-encoding"]
     kept = [(name, value) for name, value in named.items() if name not in _NOT_TAKEN]
     if "set-cookie" in named:
         kept += [("set-cookie", str(cookie)) for cookie in response.headers.getSetCookie()]

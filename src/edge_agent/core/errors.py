@@ -6,7 +6,8 @@ EdgeAgentError
 ├── ModelError              one model call failed; `kind` says how, `retryable` whether another try is worth it
 ├── ToolError               a tool's failure, told to the model
 │   ├── InvalidArguments    ... before it ran
-│   └── OutcomeUnknown      ... and it may have happened
+│   ├── OutcomeUnknown      ... and it may have happened
+│   └── EgressRefused       ... a request to the outside that no rule allows: it was not sent
 ├── Drift                   the code asks for something else than what is on record
 └── Closed                  the run has its terminal record; nothing was appended
 
@@ -63,6 +64,10 @@ class InvalidArguments(ToolError):
 
 class OutcomeUnknown(ToolError):
     """The call was sent and no answer came: it may have happened. Becomes tool.unknown, never an error result."""
+
+
+class EgressRefused(ToolError):
+    """A request to the outside that the agent's Egress forbids; it was not sent. The message holds no query."""
 
 
 class Drift(EdgeAgentError):

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from edge_agent.core.egress import Fetcher
 from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolResult
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
 from edge_agent.core.model import ModelRequest
@@ -54,7 +55,8 @@ class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
     handoffs: the agents its tools hand over to, by the tools' names. subagents: what its tools give work to, likewise.
-    forbidden: its own deny rules. prompting: how its models are asked."""
+    forbidden: its own deny rules. prompting: how its models are asked. fetcher: how its tools reach the
+    outside; None: not at all."""
 
     name: str
     instructions: str = ""
@@ -67,3 +69,4 @@ class AgentSpec:
     subagents: Mapping[str, Delegation] = field(default_factory=dict[str, Delegation])
     forbidden: tuple[str, ...] = ()
     prompting: Prompting = field(default_factory=Prompting)
+    fetcher: Fetcher | None = field(default=None, repr=False)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from edge_agent.core.egress import Fetch, no_egress
 from edge_agent.core.events import OnUnknown
 from edge_agent.core.messages import JsonObject, ToolSpec
 
@@ -36,6 +37,7 @@ class ToolContext:
     idempotency_key: equal for a repeat of this call, different for every other: send it along with every write.
     progress(done, total, message): shown to whoever watches, never stored.
     secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
+    fetch(url): a request to the outside by the rules of the agent's Egress, see `Fetch`; ToolError when it has none.
     """
 
     run_id: str
@@ -47,6 +49,7 @@ class ToolContext:
     report: Callable[[float, float | None, str | None], None] = field(
         default=lambda _done, _total, _message: None, repr=False
     )
+    fetch: Fetch = field(default=no_egress, repr=False)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self.report(done, total, message)

@@ -10,9 +10,11 @@ from typing import cast
 from edge_agent.core import keys
 from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.canonical import canonical
+from edge_agent.core.egress import Requested, no_egress
 from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     ApprovalRequested,
+    EgressRequest,
     Fault,
     SubagentStarted,
     ToolCalled,
@@ -209,7 +211,7 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     walk.ready()
     began, limit = walk.ports.clock.now(), asyncio.timeout(tool.timeout)
     try:
-        output = await walk.effect(key, _within(limit, tool, intent, _context(walk, intent)))
+        output = await walk.effect(key, _within(limit, tool, intent, _context(walk, key, intent)))
     except Cut:
         walk.ready()  # the end of the run answers the call; that of a step is answered here
         return _answered(walk, key, cut_off(intent))
@@ -257,7 +259,7 @@ async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure:
     return ended
 
 
-def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
+def _context(walk: Walk, key: str, intent: ToolCalled) -> ToolContext:
     def report(done: float, total: float | None, message: str | None) -> None:
         walk.ports.sink.passing(
             ToolProgress(
@@ -270,6 +272,22 @@ def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
             )
         )
 
+    def requested(one: Requested) -> None:
+        """On record at once, as a note: a call that is lost has sent its requests all the same."""
+        number = len(walk.journal.under.get(f"{key}/egress", ()))
+        event = EgressRequest(
+            call_id=intent.call_id,
+            method=one.method,
+            url=one.url,
+            allowed=one.allowed,
+            status=one.status,
+            reason=one.reason,
+            step=intent.step,
+            round=intent.round,
+        )
+        walk.journal.append("note", Draft(key=f"{key}/egress/{number}", event=event))
+
+    fetcher = walk.agent.fetcher
     return ToolContext(
         run_id=walk.run_id,
         call_id=intent.call_id,
@@ -278,6 +296,7 @@ def _context(walk: Walk, intent: ToolCalled) -> ToolContext:
         metadata=copy.deepcopy(walk.created.metadata or {}),
         secrets=walk.ports.secrets,
         report=report,
+        fetch=fetcher(requested) if fetcher else no_egress,
     )
 
 

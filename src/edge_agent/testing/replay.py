@@ -41,4 +41,4 @@ async def replay(agent: Agent, log: str | bytes) -> Difference | None:
 
 
 def _deployment(agent: Agent) -> Deployment:
-    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source)
+    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source, cpython.fetcher)

@@ -118,11 +118,14 @@ def function_tool(
     idempotent: bool,
     on_unknown: OnUnknown,
     requires_approval: bool = False,
+    built_in: bool = False,
 ) -> FunctionTool[P, R]:
-    """Raises ConfigError, at import, for a definition that could not work; the message shows one that does."""
+    """Raises ConfigError, at import, for a definition that could not work; the message shows one that does.
+
+    built_in: one of ours, which may have a name that is reserved."""
     called = name or getattr(function, "__name__", type(function).__name__)
     setting = f"@tool {called}"
-    if fault := fault_of(called):
+    if (fault := fault_of(called)) and not built_in:
         raise ConfigError(setting, fault, '@tool(name="search_docs")')
     if not (math.isfinite(timeout) and timeout > 0):
         raise ConfigError(setting, f"timeout must be seconds above 0, got {timeout!r}", "@tool(timeout=60)")

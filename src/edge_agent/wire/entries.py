@@ -3,8 +3,10 @@
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from edge_agent.core.egress import Egress
+from edge_agent.core.errors import ConfigError
 from edge_agent.core.messages import JsonObject
 
 TOOL_GLOB = r"^[a-zA-Z0-9_*?\[\]!-]{1,128}$"  # a tool's name, or a glob over names
@@ -20,6 +22,22 @@ def http_url(value: str) -> str:
     if parts.fragment:
         raise ValueError("holds a fragment (#…)")
     return value.rstrip("/")
+
+
+_EGRESS = TypeAdapter(JsonObject)
+
+
+def egress_of(text: str) -> Egress | None:
+    if text in ("on", "off"):
+        return Egress() if text == "on" else None
+    try:
+        values = _EGRESS.validate_json(text)
+    except ValidationError:
+        raise ValueError("is on, off, or a JSON object") from None
+    try:
+        return Egress.of(values)
+    except ConfigError as error:
+        raise ValueError(f"{error.setting.removeprefix('Egress.')} {error.fault}") from None
 
 
 Url = Annotated[str, AfterValidator(http_url)]

@@ -7,9 +7,10 @@ from typing import Annotated, cast, get_args
 
 from pydantic import Field, TypeAdapter
 
+from edge_agent.core.egress import Egress
 from edge_agent.core.events import ApprovalMode, Mode, ToolRule
 from edge_agent.core.limits import FRACTIONAL, Limits
-from edge_agent.wire.entries import TOOL_GLOB, McpServerSettings
+from edge_agent.wire.entries import TOOL_GLOB, McpServerSettings, egress_of
 from edge_agent.wire.variables import Variables, checked, entries, wrong
 
 _ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$", max_length=32)]
@@ -34,6 +35,14 @@ class RunSettings(Variables):
     @cached_property
     def tools_deny(self) -> tuple[str, ...]:
         return entries(self.env.get("EDGE_AGENT_TOOLS_DENY", ""))
+
+    def egress_over(self, own: Egress | None) -> Egress | None:
+        """That of an agent whose code says `own`: the variable wins."""
+        return self._egress if "EDGE_AGENT_EGRESS" in self.env else own
+
+    @cached_property
+    def _egress(self) -> Egress | None:
+        return checked("EDGE_AGENT_EGRESS", egress_of, self.env.get("EDGE_AGENT_EGRESS", "off"))
 
     @cached_property
     def limits(self) -> Mapping[str, float | None]:

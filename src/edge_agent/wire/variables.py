@@ -22,6 +22,7 @@ EXAMPLES = {
     "EDGE_AGENT_MCP_SERVERS": '{"docs": {"url": "https://docs.example.com/mcp"}}',
     "EDGE_AGENT_TOOLS_ALLOW": "docs__*,calculator",
     "EDGE_AGENT_TOOLS_DENY": "github__delete_*",
+    "EDGE_AGENT_EGRESS": '{"allow": ["docs.example.com", "*.example.org"]}',
     "EDGE_AGENT_LIMITS": '{"max_steps": 20, "max_total_tokens": 200000}',
     "EDGE_AGENT_PRICES": '{"openai-compatible/some-model": {"input": 0.5, "cached": 0.05, "output": 2.0}}',
     "EDGE_AGENT_CONTEXT_WINDOW": "32768",

@@ -11,7 +11,7 @@ model call:
     │   ├─ step.reasoning-delta*, step.text-delta*
     │   └─ model.answered | model.failed (then the next attempt, perhaps after run.waiting)
     ├─ tool.approval-requested -> run.waiting -> tool.approval-resolved       where a person is asked
-    ├─ tool.called -> tool.progress*  -> tool.result | tool.unknown        per call, side by side
+    ├─ tool.called -> tool.progress*, egress.request*  -> tool.result | tool.unknown        per call, side by side
     │  tool.rejected                     a call that never ran
     ├─ subagent.started -> run.waiting -> subagent.completed | subagent.failed (-> subagent.settled)
     └─ run.completed | run.cancelled | run.failed
@@ -92,6 +92,7 @@ from edge_agent.core.events.tool_events import (
     ApprovalModeChanged,
     ApprovalRequested,
     ApprovalResolved,
+    EgressRequest,
     FileRef,
     OnUnknown,
     QuestionAnswered,
@@ -126,6 +127,7 @@ RecordedEvent = (
     | ToolResult
     | ToolUnknown
     | ToolRejected
+    | EgressRequest
     | SubagentStarted
     | SubagentCompleted
     | SubagentFailed
@@ -165,6 +167,7 @@ __all__ = [
     "CancelRequested",
     "DeliveredMessage",
     "Delta",
+    "EgressRequest",
     "ErrorInfo",
     "Event",
     "Fault",

@@ -83,6 +83,24 @@ class ToolRejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EgressRequest:
+    """A tool asked for something outside; told when the answer's head came, or when it was clear that none would.
+
+    `url`: origin and path alone. allowed False: it was not sent, for that reason. A request that was answered has the
+    `status`, one that was not has a `reason`. Each redirect is a request of its own."""
+
+    call_id: str
+    method: str
+    url: str
+    allowed: bool
+    status: int | None = None
+    reason: str | None = None
+    step: int
+    round: int
+    type: Literal["egress.request"] = "egress.request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked:
     """A person is asked; the run waits for question.answered. For an unknown-outcome: may the call be made again?"""
 
