@@ -15,6 +15,7 @@ from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
+from tests.conftest import Figure
 from tests.faults.memory_world import RUN, Person, Scenario, World, check, compare
 
 C0, C1, C2 = "s1/r1/c0", "s1/r1/c1", "s1/r1/c2"
@@ -178,7 +179,7 @@ def assert_used_once(world: World) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_run_with_approvals_killed_at_every_record_uses_each_decision_once_and_ends_the_same(
-    scenario: Scenario,
+    scenario: Scenario, figure: Figure
 ) -> None:
     calm = World(scenario, followers=True).lived()
     check(calm)
@@ -192,7 +193,7 @@ def test_a_run_with_approvals_killed_at_every_record_uses_each_decision_once_and
                 world = World(scenario, [kill], vanish=vanish).lived()
                 unknown += compare(calm, world)
                 assert_used_once(world)
-    print(f"{scenario.name}: {points} kills, {unknown} outcomes became unknown")
+    figure(f"{points} kills, {unknown} outcomes became unknown")
 
 
 def unknown_payments(world: World) -> int:
@@ -204,7 +205,9 @@ def unknown_payments(world: World) -> int:
 
 
 @pytest.mark.parametrize("scenario", PLANNED, ids=lambda scenario: scenario.name)
-def test_a_planned_run_with_approvals_killed_at_every_record_uses_each_decision_once(scenario: Scenario) -> None:
+def test_a_planned_run_with_approvals_killed_at_every_record_uses_each_decision_once(
+    scenario: Scenario, figure: Figure
+) -> None:
     calm = World(scenario, followers=True).lived()
     for append in range(1, calm.appends + 1):
         for kills in ([], [Kill(append, "before")], [Kill(append, "after")]):
@@ -216,7 +219,7 @@ def test_a_planned_run_with_approvals_killed_at_every_record_uses_each_decision_
             cut = any(r.type == "cancel.requested" for r in world.records)
             paid = sum(name == "pay" for name, _ in world.happened)
             assert (len(asked), paid) == ((1, 0) if cut else (2, 1 - unknown_payments(world)))
-    print(f"{scenario.name}: {2 * calm.appends} kills")
+    figure(f"{2 * calm.appends} kills")
 
 
 def test_a_decision_whose_sender_does_not_ask_again_wakes_the_run_although_its_object_dies_with_it() -> None:

@@ -22,6 +22,7 @@ from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
+from tests.conftest import Figure
 from tests.faults.memory_world import Person, Scenario, World, check, told
 
 STEPS = ("gather", "act", "report")
@@ -109,7 +110,7 @@ def test_a_planned_run_reads_as_it_should() -> None:
 
 
 @pytest.mark.parametrize("scenario", [PLANNED, SLICED, CAPPED], ids=lambda scenario: scenario.name)
-def test_killed_at_every_record_it_ends_the_same(scenario: Scenario) -> None:
+def test_killed_at_every_record_it_ends_the_same(scenario: Scenario, figure: Figure) -> None:
     calm = World(scenario, followers=True).lived()
     check(calm)
     points = unknown = 0
@@ -122,11 +123,11 @@ def test_killed_at_every_record_it_ends_the_same(scenario: Scenario) -> None:
                 unknown += 1
             else:
                 assert told(world) == told(calm), (append, when)
-    print(f"{scenario.name}: {points} kills, {unknown} with an unknown outcome")
+    figure(f"{points} kills, {unknown} with an unknown outcome")
 
 
 def test_a_message_at_every_record_is_delivered_once_or_told_undelivered() -> None:
-    calm = World(PLANNED).lived()
+    calm, delivered = World(PLANNED).lived(), 0
     for record in calm.records[1:-1]:
         world = World(PLANNED, people=[Person(record.key, writes("m1", "south"))]).lived()
         check(world)
@@ -134,10 +135,12 @@ def test_a_message_at_every_record_is_delivered_once_or_told_undelivered() -> No
         queued = [r.event for r in world.records if isinstance(r.event, MessageQueued)]
         assert len(fate) == len(queued) <= 1, record.key
         if fate and isinstance(fate[0], MessageDelivered):
+            delivered += 1
             assert "south" in (world.state.text or ""), (record.key, world.state.text)
             if fate[0].where in ("round", "replan"):
                 asked = [r.event.cause for r in world.records if isinstance(r.event, ReplanDecision)]
                 assert "user-message" in asked or fate[0].boundary.startswith("s4"), (record.key, asked)
+    assert delivered > 10
 
 
 def test_a_message_and_a_kill_at_every_record() -> None:
@@ -173,13 +176,15 @@ def test_a_step_cancelled_at_every_record_ends_blocked_and_the_run_goes_on() -> 
 
 
 def test_cancelled_at_every_record_nothing_begins_after_it() -> None:
-    calm = World(PLANNED).lived()
+    calm, cancelled = World(PLANNED).lived(), 0
     for record in calm.records[1:-1]:
         world = World(PLANNED, people=[Person(record.key, cancels, after=0.0)]).lived()
         check(world)
+        cancelled += world.records[-1].type == "run.cancelled"
         seqs = [r.seq for r in world.records if r.type == "cancel.requested"]
         begun = [r for r in world.records if r.type in ("tool.called", "model.requested") and seqs and r.seq > seqs[0]]
         assert not begun, (record.key, begun[0].key)
+    assert cancelled > 10
 
 
 def test_a_planner_that_fails_leaves_a_plan_of_one_step_that_answers() -> None:

@@ -19,6 +19,7 @@ from edge_agent.loop.walk import Ports
 from edge_agent.testing import Faults, Kill, SimulatedObject, in_virtual_time
 from edge_agent.testing.simulated import Instance
 from edge_agent.tools.toolbox import Toolbox
+from tests.conftest import Figure
 from tests.faults.spending import PIECE, PRICE, CountingModel, Reports
 from tests.unit.test_core_tokens import CALIBRATION
 
@@ -54,14 +55,16 @@ class Spent:
 
 
 @pytest.mark.parametrize("mode", ["direct", "planned"])
-def test_no_run_spends_more_than_its_cap_the_answer_at_the_end_included(draw: random.Random, mode: Mode) -> None:
+def test_no_run_spends_more_than_its_cap_the_answer_at_the_end_included(
+    draw: random.Random, mode: Mode, figure: Figure
+) -> None:
     spent = [_one(random.Random(draw.randrange(10**9)), mode) for _ in range(RUNS)]
     crossed = [(one.share, one.limits, one.model.reports, one.model.honours) for one in spent if one.share > 1]
     assert not crossed, crossed
     answered = sum(bool(one.state.text) for one in spent)
     stops = Counter(one.state.stop_reason for one in spent)
-    print(
-        f"\n{mode}: {RUNS} runs, {sum(one.model.calls for one in spent)} model calls, {answered} with an answer, "
+    figure(
+        f"{RUNS} runs, {sum(one.model.calls for one in spent)} model calls, {answered} with an answer, "
         f"ends {dict(stops)}; the largest share of a cap used is {max(one.share for one in spent):.3f}"
     )
     assert stops["budget"] > RUNS // 10, "the caps were not near"

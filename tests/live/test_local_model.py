@@ -8,6 +8,7 @@ import pytest
 from agents import calculator
 from scripts import local_model
 from scripts.serve import HOST, Server, free_port, serve
+from tests.conftest import Figure
 from tests.workerd.client import TERMINAL, Api, find, text_of, types, whole
 
 pytestmark = [pytest.mark.live, pytest.mark.workerd, pytest.mark.timeout(1800)]
@@ -58,7 +59,7 @@ def test_the_local_model_finishes_a_run_with_a_calculator_call(worker: Server) -
     assert said == answered["message"]["text"] == text_of(events)[answered["key"].removesuffix("/end")]
 
 
-def test_the_local_model_finishes_a_planned_run(worker: Server) -> None:
+def test_the_local_model_finishes_a_planned_run(worker: Server, figure: Figure) -> None:
     with Api(worker.url) as api:
         limits = {"max_plan_steps": 2, "max_revisions": 1, "max_steps_per_task": 4, "max_iterations": 4}
         run_id = api.start("What is 17 * 23, and what is that plus 9?", mode="planned", limits=limits)
@@ -75,4 +76,4 @@ def test_the_local_model_finishes_a_planned_run(worker: Server) -> None:
     assert [kind for kind in types(recorded) if kind in TERMINAL] == ["run.completed"] == types(recorded)[-1:]
     assert recorded[-1]["text"].strip()
     assert recorded[-1]["text"] == "".join(e["delta"] for e in events if e["type"] == "final.text-delta")
-    print(f"{len(recorded)} records; {len(calls)} calculator calls; {recorded[-1]['text']!r}")
+    figure(f"{len(recorded)} records; {len(calls)} calculator calls; {recorded[-1]['text']!r}")

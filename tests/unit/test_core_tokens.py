@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_agent.core.tokens import Meter, estimate, passes
+from tests.conftest import Figure
 from tests.tokenizer import count
 
 USERS = [
@@ -74,9 +75,9 @@ def test_an_estimate_is_not_below_the_real_count_and_at_most_1_4_times_it(text: 
     assert 1.0 <= share <= 1.4, f"{estimate(text)} for {count(text)}: {share:.2f}"
 
 
-def test_all_calibration_texts_together_are_estimated_within_a_third() -> None:
+def test_all_calibration_texts_together_are_estimated_within_a_third(figure: Figure) -> None:
     whole = "\n".join(CALIBRATION.values())
-    print(f"\n{len(whole)} characters, {count(whole)} tokens, estimated at {estimate(whole) / count(whole):.2f} times")
+    figure(f"{len(whole)} characters, {count(whole)} tokens, estimated at {estimate(whole) / count(whole):.2f} times")
     assert 1.0 <= estimate(whole) / count(whole) <= 1.34
 
 
@@ -116,6 +117,7 @@ def test_pieces_of_a_long_text_are_measured_about_like_the_whole() -> None:
     assert 1.0 <= meter.tokens / estimate(text) < 1.05
 
 
+@pytest.mark.timeout(20)
 def test_no_text_makes_the_estimate_slow() -> None:
     for text in ("Aa" * 100_000, "a1" * 100_000, "a-" * 100_000, " \n" * 100_000, "日" * 100_000):
         assert estimate(text) > 0  # a pattern that went back would not come to an end here

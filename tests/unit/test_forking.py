@@ -26,6 +26,7 @@ from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire import export
 from edge_agent.wire.http import ForkChanges, StartRun
 from edge_agent.wire.settings import Settings
+from tests.conftest import Figure
 from tests.faults.memory_world import RUN, World
 from tests.faults.test_memory_kills import SCENARIOS
 
@@ -100,7 +101,7 @@ def test_what_arrives_is_what_was_kept_with_its_files(big: World) -> None:
     in_virtual_time(work())
 
 
-def test_a_kill_at_every_message_leaves_no_run_and_the_next_request_makes_it(big: World) -> None:
+def test_a_kill_at_every_message_leaves_no_run_and_the_next_request_makes_it(big: World, figure: Figure) -> None:
     async def work() -> None:
         calm = Lending(big)
         await taker(empty(big), calm).fork(order(len(big.records)))
@@ -113,7 +114,7 @@ def test_a_kill_at_every_message_leaves_no_run_and_the_next_request_makes_it(big
             again = taker(forked, Lending(big))
             await again.fork(order(len(big.records)))
             assert forked.instance.journal.created.forked_from
-        print(f"{len(calm.calls)} kills")
+        figure(f"{len(calm.calls)} kills")
 
     in_virtual_time(work())
 

@@ -95,7 +95,6 @@ def test_a_fork_at_every_record_ends_and_repeats_no_side_effect(scenario: Scenar
     calm = World(scenario).lived()
     for at in range(1, len(calm.records) + 1):
         assert_forked(calm, fork(calm, at), at)
-    print(f"{scenario.name}: {len(calm.records)} forks")
 
 
 def test_a_fork_of_a_fork_at_every_record_ends_and_repeats_no_side_effect() -> None:

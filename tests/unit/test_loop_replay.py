@@ -43,6 +43,7 @@ from edge_agent.loop.walk import Ports, Slice, Walk
 from edge_agent.testing import Kill, in_virtual_time
 from edge_agent.testing.faults import When
 from edge_agent.testing.virtual_time import BEGIN
+from tests.conftest import Figure
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
 from tests.faults.test_memory_kills import RICH, SCENARIOS
@@ -329,7 +330,7 @@ def test_the_state_at_each_record_is_what_it_was_then() -> None:
 
 
 # -- what it costs
-def test_the_cost_of_fold_walk_and_replay_is_told() -> None:
+def test_the_cost_of_fold_walk_and_replay_is_told(figure: Figure) -> None:
     for rounds in (20, 200, 1_000):
         records = long_log(rounds)
         ports = lived_ports()
@@ -344,7 +345,7 @@ def test_the_cost_of_fold_walk_and_replay_is_told() -> None:
         recalled = time.perf_counter()
         spent = (folded - began, past - folded, compared - past, recalled - compared)
         each = ", ".join(f"{1e6 * seconds / len(records):.1f}" for seconds in spent)
-        print(f"{len(records)} records: µs a record for fold, walk, replay, conversation: {each}")
+        figure(f"{len(records)} records: µs a record for fold, walk, replay, conversation: {each}")
 
 
 async def walked(records: Sequence[Record], ports: Ports) -> None:

@@ -121,7 +121,7 @@ def test_a_variable_that_names_a_mode_the_agent_does_not_allow_is_a_fault() -> N
 def test_a_variable_that_is_wrong_is_named(name: str, value: str) -> None:
     (fault,) = Settings.from_env({f"EDGE_AGENT_{name}": value}).faults()
     assert fault.setting == f"EDGE_AGENT_{name}"
-    assert value not in str(fault) or len(value) < 6
+    assert repr(value) not in str(fault)
 
 
 def test_the_variables_have_defaults() -> None:

@@ -23,6 +23,7 @@ from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.failures import Source
 from edge_agent.models.google import Google
 from edge_agent.models.google.answer import GeminiAnswer
+from tests.conftest import Figure
 from tests.wire.google_rules import check
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"
@@ -105,11 +106,11 @@ def signed_of(parts: list[JsonObject]) -> list[tuple[Any, Any, str]]:
     return [(text, call.get("name"), signature) for text, call, signature in found if signature]
 
 
-def test_every_recording_has_its_expectations() -> None:
+def test_every_recording_has_its_expectations(figure: Figure) -> None:
     if not FIXTURES.is_dir():
         pytest.skip(f"the recorded data is not there: {FIXTURES} (set EDGE_AGENT_FIXTURES)")
     assert sorted(EXPECTED) == FILES
-    print(f"recordings of Gemini: {len(FILES)} streams, and one error body in test_google_failures.py")
+    figure(f"recordings of Gemini: {len(FILES)} streams, and one error body in test_google_failures.py")
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -130,13 +131,13 @@ def test_a_recording_is_decoded_without_loss(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_recording_may_be_cut_at_every_byte(name: str) -> None:
+def test_a_recording_may_be_cut_at_every_byte(name: str, figure: Figure) -> None:
     body = recorded(name)
     whole = said(decode(body))
     for cut in range(len(body)):
         assert said(decode(body[:cut], body[cut:])) == whole
     assert said(decode(*(body[index : index + 1] for index in range(len(body))))) == whole
-    print(f"{name}: cut at {len(body)} places")
+    figure(f"{name}: cut at {len(body)} places")
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

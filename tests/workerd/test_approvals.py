@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.workerd.client import PATIENCE, TERMINAL, Api, Event, events_of, find, types
 
@@ -91,14 +92,16 @@ def instances(server: Server, run_id: str) -> list[str]:
     return re.findall(rf"instance (\w+) has read {run_id}\b", said)
 
 
-def test_a_call_is_approved_after_the_object_has_hibernated(api: Api, asking: Server, tool_server: Running) -> None:
+def test_a_call_is_approved_after_the_object_has_hibernated(
+    api: Api, asking: Server, tool_server: Running, figure: Figure
+) -> None:
     run_id, request = asked(api, "beside")
     with api_socket(api, run_id) as socket:
         before = _evicted(api, asking, run_id)
         assert decide(api, run_id, request["call_id"], approved=True).status_code == 200
         heard = list(events_of(socket))
     after = instances(asking, run_id)
-    print(f"instances of {run_id}: {before} before the decision, {after} after it")
+    figure(f"instances of {run_id}: {before} before the decision, {after} after it")
     assert len(set(after)) > len(set(before)) >= 1
     assert types(heard)[-1] == "run.completed", "the socket slept with the object and heard the rest"
     assert effects(tool_server, run_id) == [("/lookup", 2), ("/charge", 1)]

@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.conftest import Figure
 from tests.servers.running import Running
 from tests.tokenizer import count
 from tests.workerd.client import Api, find, types
@@ -30,7 +31,9 @@ def _input(body: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("cap", [1_200, 3_000, 8_000])
-def test_a_run_spends_no_more_than_its_cap_and_still_answers(api: Api, model_server: Running, cap: int) -> None:
+def test_a_run_spends_no_more_than_its_cap_and_still_answers(
+    api: Api, model_server: Running, cap: int, figure: Figure
+) -> None:
     run_id = f"capped-{cap}-{id(api)}"
     limits = {"max_total_tokens": cap, "max_steps": 40}
     api.start(f"run {run_id}, do rounds-30-4000", model="talker", agent="counter", limits=limits, run_id=run_id)
@@ -38,7 +41,7 @@ def test_a_run_spends_no_more_than_its_cap_and_still_answers(api: Api, model_ser
     assert (state["status"], state["stop_reason"]) == ("completed", "budget")
     assert state["text"]
     got, sent = spent_on(model_server, run_id)
-    print(f"\na cap of {cap}: {got} tokens got, {sent} sent, {(got + sent) / cap:.2f} of it")
+    figure(f"a cap of {cap}: {got} tokens got, {sent} sent, {(got + sent) / cap:.2f} of it")
     assert got + sent <= cap
     spent = state["spent"]
     assert spent["input"] + spent["output"] <= cap

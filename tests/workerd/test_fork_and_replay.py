@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running
 from tests.workerd.client import Api, Event, find, types, whole
 from tests.workerd.conftest import HERE, variables
@@ -176,14 +177,14 @@ def test_a_log_is_exported_and_replayed_and_a_difference_is_named(api: Api, mode
     assert (other.status_code, other.json()["code"]) == (422, "unknown_agent")
 
 
-def test_a_log_of_megabytes_is_taken_and_one_over_the_cap_is_not(api: Api) -> None:
+def test_a_log_of_megabytes_is_taken_and_one_over_the_cap_is_not(api: Api, figure: Figure) -> None:
     run_id = api.start(model="troubles", agent="troubled")
     api.ended(run_id)
     log = export_of(api, run_id)
     assert len(log) > 6_000_000  # a file of 5 MB is in it
     began = time.monotonic()
     assert replayed(api, log).json()["differences"] == []
-    print(f"a log of {len(log)} bytes was replayed in {time.monotonic() - began:.1f} s")
+    figure(f"a log of {len(log)} bytes was replayed in {time.monotonic() - began:.1f} s")
     answer = replayed(api, log + " " * 33_554_432)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
@@ -197,7 +198,9 @@ def mortal(tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool
         yield server
 
 
-def test_a_kill_in_the_middle_leaves_no_half_fork_and_the_next_request_makes_it_whole(mortal: Server) -> None:
+def test_a_kill_in_the_middle_leaves_no_half_fork_and_the_next_request_makes_it_whole(
+    mortal: Server, figure: Figure
+) -> None:
     with Api(mortal.url) as api:
         run_id = api.start(model="troubles", agent="troubled")
         api.ended(run_id)
@@ -217,7 +220,8 @@ def test_a_kill_in_the_middle_leaves_no_half_fork_and_the_next_request_makes_it_
                 cut += 1
                 assert api.post(f"/v1/runs/{run_id}/fork", body).status_code == 202
             _is_whole(api, str(body["run_id"]))
-    print(f"a fork with 5 MB of files takes {took:.2f} s; {cut} of 5 kills came before it was there")
+    assert cut
+    figure(f"a fork with 5 MB of files takes {took:.2f} s; {cut} of 5 kills came before it was there")
 
 
 def _is_whole(api: Api, forked: str) -> None:

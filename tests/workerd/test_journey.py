@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.workerd.client import Api, find, types, whole
 
@@ -38,7 +39,7 @@ def instances(server: Server, run_id: str) -> list[str]:
 
 
 def test_a_failure_a_message_and_an_approval_after_a_sleep_in_one_planned_run(
-    journeys: Server, tool_server: Running
+    journeys: Server, tool_server: Running, figure: Figure
 ) -> None:
     with Api(journeys.url) as api:
         run_id = api.start("plan my journey", agent="clerk", mode="planned")
@@ -53,7 +54,7 @@ def test_a_failure_a_message_and_an_approval_after_a_sleep_in_one_planned_run(
         assert api.ended(run_id)["status"] == "completed"
         records = api.records(run_id)
     after = instances(journeys, run_id)
-    print(f"instances of {run_id}: {before} before the decision, {after} after it")
+    figure(f"instances of {run_id}: {before} before the decision, {after} after it")
     assert len(set(after)) > len(set(before)) >= 1
     whole(records)
     told = [f"{record['key']}  {record['type']}" for record in records]
