@@ -2,14 +2,16 @@
 
 import base64
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import js
 from fastapi import FastAPI
 
 from agents import agents
+from edge_agent.cloudflare.ai_binding import AiBinding, GatewayBinding
 from edge_agent.cloudflare.directory import ObjectDirectory
-from edge_agent.cloudflare.environment import variables
+from edge_agent.cloudflare.environment import ai_binding, variables
 from edge_agent.cloudflare.model_transport import FetchTransport
 from edge_agent.cloudflare.post import ObjectPost
 from edge_agent.cloudflare.runs import ObjectRuns
@@ -28,11 +30,15 @@ from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire.settings import Settings
 
 
-def _model(name: str, settings: Settings) -> Model:
-    return model_for(name, settings, transport_for=_transport)
+def _model(ai: Any, name: str, settings: Settings) -> Model:
+    return model_for(name, settings, transport_for=partial(_transport, ai))
 
 
-def _transport(_endpoint: Endpoint) -> Transport:
+def _transport(ai: Any, endpoint: Endpoint) -> Transport:
+    if endpoint.route == "binding":
+        return AiBinding(ai, gateway=endpoint.gateway)
+    if endpoint.route == "gateway" and endpoint.gateway is not None:
+        return GatewayBinding(ai, gateway=endpoint.gateway)
     return FetchTransport()
 
 
@@ -96,4 +102,6 @@ def runs_of(env: Any) -> ObjectRuns:
 
 
 def deployment_of(env: Any) -> Deployment:
-    return Deployment(agents, Settings.from_env(variables(env)), _model, _source, _fetcher)
+    ai = ai_binding(env)
+    settings = Settings.from_env(variables(env), ai_binding=ai is not None)
+    return Deployment(agents, settings, partial(_model, ai), _source, _fetcher)

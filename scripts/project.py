@@ -4,7 +4,7 @@ wrangler takes the Worker, its packages and its secrets from beside its configur
 server keeps servers apart: several run side by side, each with its own code, variables and flags, and
 `wrangler.toml` stays what is deployed.
 
-    wrangler.json     wrangler.toml, with `main` here and the local-only flags
+    wrangler.json     wrangler.toml, with `main` here and the local-only flags, without what needs an account
     .dev.vars         the variables, readable by the owner alone
     worker/           src/ and durable_objects/, staged
     python_modules    the Worker's packages
@@ -47,6 +47,7 @@ def lay_out(
         raise ValueError("an overlay or settings would be lost at the next reload: leave out live")
     project.mkdir(parents=True, exist_ok=True)
     config = production_config()
+    del config["ai"]  # remote always: wrangler would ask for an account
     config["compatibility_flags"] += LOCAL_FLAGS
     own_variables = ""
     if live:

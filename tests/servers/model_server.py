@@ -90,8 +90,8 @@ class Connection:
         self.writer.write(body)
         await self._drain()
 
-    def begin(self) -> None:
-        self._head(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"})
+    def begin(self, **more: str) -> None:
+        self._head(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked", **more})
 
     async def send(self, text: str) -> None:
         data = text.encode()

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import js
-from pyodide.ffi import create_proxy, to_js
+from pyodide.ffi import create_proxy
+
+from edge_agent.cloudflare.javascript import js_object
 
 QUIET_SECONDS = 15.0
 STILL_THERE = ": the run goes on\n\n"
@@ -25,7 +27,7 @@ class EventStream:
         self._ended = False
         self._on_gone = on_gone
         self._pull, self._cancel = create_proxy(self._give), create_proxy(self._gone)
-        source = to_js({"pull": self._pull, "cancel": self._cancel}, dict_converter=js.Object.fromEntries)
+        source = js_object({"pull": self._pull, "cancel": self._cancel})
         self.body: Any = js.ReadableStream.new(source)
         self._encoder = js.TextEncoder.new()
 

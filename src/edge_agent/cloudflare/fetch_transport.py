@@ -15,6 +15,8 @@ import httpx2
 import js
 from pyodide.ffi import JsException, create_once_callable, create_proxy, to_js
 
+from edge_agent.cloudflare.javascript import js_object
+
 # The runtime sets these itself, or understands them for us: it decodes gzip and brotli, and nothing else.
 _NOT_SENT = frozenset({"host", "content-length", "connection", "transfer-encoding", "accept-encoding"})
 _NOT_TAKEN = frozenset({"set-cookie", "content-length", "transfer-encoding"})
@@ -50,7 +52,7 @@ class WorkersTransport(httpx2.AsyncBaseTransport):
             init["body"] = to_js(body)
         patience = None if connect is None or read is None else connect + read
         try:
-            response = await _patiently(self._fetch(str(request.url), _object(init)), patience)
+            response = await _patiently(self._fetch(str(request.url), js_object(init)), patience)
         except (TimeoutError, JsException) as error:
             abort.abort()
             raise _as_httpx(error, patience) from error
@@ -75,7 +77,7 @@ class _Body(httpx2.AsyncByteStream):
         self._error: str | None = None
         self._held: Any = None
         self._write = create_proxy(self._take)
-        sink = js.WritableStream.new(_object({"write": self._write}))
+        sink = js.WritableStream.new(js_object({"write": self._write}))
         # String makes of the reason it fails for a text, and so handles the failure.
         body.pipeTo(sink).catch(js.String).then(create_once_callable(self._end))
 
@@ -161,7 +163,3 @@ def _headers(response: Any) -> list[tuple[str, str]]:
     if "set-cookie" in named:
         kept += [("set-cookie", str(cookie)) for cookie in response.headers.getSetCookie()]
     return kept
-
-
-def _object(values: Mapping[str, Any]) -> Any:
-    return to_js(values, dict_converter=js.Object.fromEntries)

@@ -10,11 +10,8 @@ from typing import Any
 import js
 from pyodide.ffi import JsException, create_proxy, to_js
 
+from edge_agent.cloudflare.javascript import js_object
 from edge_agent.models.transport import TransportError
-
-
-def _object(values: Mapping[str, Any]) -> Any:
-    return to_js(values, dict_converter=js.Object.fromEntries)
 
 
 class FetchTransport:
@@ -22,7 +19,7 @@ class FetchTransport:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> "FetchReply":
         abort = js.AbortController.new()
-        init = _object(
+        init = js_object(
             {
                 "method": "POST",
                 "headers": [[name, value] for name, value in headers.items()],
@@ -52,8 +49,8 @@ class FetchReply:
         if self._whole:
             return
         arrival = _Arrival()
-        sink = _object({"write": arrival.write, "close": arrival.close, "abort": arrival.broken})
-        piping = self._response.body.pipeTo(js.WritableStream.new(sink), _object({"signal": self._abort.signal}))
+        sink = js_object({"write": arrival.write, "close": arrival.close, "abort": arrival.broken})
+        piping = self._response.body.pipeTo(js.WritableStream.new(sink), js_object({"signal": self._abort.signal}))
         piping.catch(arrival.broken)
         try:
             async for piece in arrival:

@@ -18,12 +18,13 @@ _BOM = b"\xef\xbb\xbf"
 class Body:
     """Bytes in, objects out. The first character decides the form: content types are not to be relied on.
 
-    whole: fields of which an answer in one document has at least one. over: [DONE] has come; what follows is of no
-    interest. Raises ModelError("bad-answer")."""
+    whole: fields of which an answer in one document has at least one. text: the field that a document which is a mere
+    string stands for; None: such a document is no answer. over: [DONE] has come; what follows is of no interest. Raises
+    ModelError("bad-answer")."""
 
-    def __init__(self, source: Source, *, whole: tuple[str, ...]) -> None:
+    def __init__(self, source: Source, *, whole: tuple[str, ...], text: str | None = None) -> None:
         self.over = False
-        self._source, self._whole = source, (*whole, "error", "errors")
+        self._source, self._whole, self._text = source, (*whole, "error", "errors"), text
         self._form: Form | None = None
         self._events = Decoder()
         self._kept = bytearray()  # the document, or the head of what is none
@@ -83,9 +84,12 @@ class Body:
 
     def _document(self) -> list[JsonObject]:
         try:
-            objects = _objects(json.loads(self._kept.removeprefix(_BOM)), failed=False)
+            value: Any = json.loads(self._kept.removeprefix(_BOM))
         except (ValueError, RecursionError):
             raise cut(self._source, "sent a JSON document that breaks off or is malformed") from None
+        if isinstance(value, str) and self._text is not None:
+            value = {self._text: value}
+        objects = _objects(value, failed=False)
         if not any(name in one for one in objects for name in self._whole):
             raise self._bad("sent a JSON document that is no answer of a model")
         self.over = True
@@ -106,7 +110,7 @@ def _form(head: bytearray) -> Form | None:
     first = head.removeprefix(_BOM).lstrip()[:1]
     if not first or _BOM.startswith(head):
         return None
-    if first in b"{[":
+    if first in b'{["':
         return "document"
     if first.startswith(b"<"):
         return "html"

@@ -123,6 +123,24 @@ _BAD_CALL = _again(
     "wrote a tool call that its own server could not read",
     "Try again; if it keeps happening, take another model, or set tool_mode to json where the wire has it.",
 )
+_USED_UP = _never(
+    "quota",
+    "has used up this account's free share of the day",
+    "It begins anew at 00:00 UTC: wait until then, move the account to a paid plan, or name a fallback model.",
+)
+_NOT_ACCEPTED = _never(
+    "unauthorized",
+    "has terms that this account has not agreed to",
+    "Agree to them once, as its page at developers.cloudflare.com/workers-ai/models says.",
+)
+_TOO_SHORT = _never(
+    "bad-request",
+    "had too few tokens left for the tool call it was forced to make",
+    "Raise max_output_tokens_per_call.",
+)
+_NO_JSON = _again(
+    "bad-answer", "did not write JSON that fits the schema", "Try again, simplify the schema, or use another model."
+)
 _REDIRECT = _never(
     "bad-answer",
     "answered with a redirect",
@@ -145,6 +163,30 @@ _OVERFLOW_STATUSES = (400, 422, 500)
 _GUARDRAIL_STATUSES = (422, 424)
 _GUARDRAIL_CODES = ("2016", "2017")
 _BAD_CALL_CODES = ("tool_use_failed", "malformed_function_call")
+# The codes of Workers AI and AI Gateway with the statuses they come with, from developers.cloudflare.com
+# (workers-ai/platform/errors, ai-gateway). Where a binding raises its error instead, the code is all there is.
+_STATUS_OF_CODE: Mapping[str, int] = {
+    **dict.fromkeys(("2001", "3003", "3039", "5004", "5006", "5007", "5023", "8001", "8006"), 400),
+    "2009": 401,
+    "2021": 402,
+    **dict.fromkeys(("3023", "3041", "5016", "5018"), 403),
+    **dict.fromkeys(("3042", "7003"), 404),
+    **dict.fromkeys(("5005", "5019"), 405),
+    **dict.fromkeys(("3007", "3008"), 408),
+    "3006": 413,
+    **dict.fromkeys(_GUARDRAIL_CODES, 424),
+    **dict.fromkeys(("3036", "3040"), 429),
+    "7013": 503,
+}
+_RULE_OF_CODE: Mapping[str, _Rule] = {
+    "3036": _USED_UP,
+    "3040": _OVERLOADED,
+    "3042": _RULES[404],
+    "5007": _RULES[404],
+    "5016": _NOT_ACCEPTED,
+    "8006": _TOO_SHORT,
+}
+_CODE = re.compile(r"\b(\d{4}):")  # "InferenceUpstreamError: 3040: …"
 _STATUS_OF_TYPE: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -201,10 +243,16 @@ def failed_inside(source: Source, error: Any) -> ModelError:
     return source.error(rule.kind, what, rule.remedy, retryable=rule.retryable, retry_after=told.retry_after)
 
 
+def raised_status(message: str) -> int:
+    """The HTTP status of an error that a binding raised as `<code>: <message>`."""
+    return _status_inside(_read(message))
+
+
 def _status_inside(told: Told) -> int:
     if re.fullmatch("[45][0-9][0-9]", told.code):
         return int(told.code)
-    return _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type) or HTTPStatus.INTERNAL_SERVER_ERROR
+    by_type = _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type)
+    return _STATUS_OF_CODE.get(told.code) or by_type or HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _rule(status: int, told: Told) -> _Rule:
@@ -212,7 +260,8 @@ def _rule(status: int, told: Told) -> _Rule:
     if 300 <= status < HTTPStatus.BAD_REQUEST:  # noqa: PLR2004 (3xx)
         return _REDIRECT
     by_status = _UNAVAILABLE if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _BAD_REQUEST
-    return _by_words(status, told) or _RULES.get(status, by_status)
+    by_code = _RULE_OF_CODE.get(told.code) if status == _STATUS_OF_CODE.get(told.code) else None
+    return by_code or _by_words(status, told) or _RULES.get(status, by_status)
 
 
 def _by_words(status: int, told: Told) -> _Rule | None:
@@ -220,6 +269,7 @@ def _by_words(status: int, told: Told) -> _Rule | None:
     busy = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     cases = (
         (_BAD_CALL, told.code in _BAD_CALL_CODES),
+        (_NO_JSON, "json mode couldn't be met" in text),
         (_BLOCKED, status in _GUARDRAIL_STATUSES and (told.code in _GUARDRAIL_CODES or "guardrail" in text)),
         (_OVERFLOW, status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
         (_OVERFLOW, status in _OVERFLOW_STATUSES and _OVERFLOW_PHRASES.search(text)),
@@ -242,7 +292,7 @@ def _told(body: bytes) -> Told:
     try:
         return _read(json.loads(text))
     except (ValueError, RecursionError):
-        return Told() if _is_html(body) else Told(message=text)
+        return Told() if _is_html(body) else _plain(text)
 
 
 def _read(value: Any) -> Told:
@@ -258,7 +308,13 @@ def _read(value: Any) -> Told:
             value = inner
     if isinstance(value, dict):
         return _fields(cast(dict[str, Any], value))
-    return Told(message=value if isinstance(value, str) else "")
+    return _plain(value if isinstance(value, str) else "")
+
+
+def _plain(message: str) -> Told:
+    """A text alone, with the code that it begins with."""
+    codes = (code for code in _CODE.findall(message) if code in _STATUS_OF_CODE)
+    return Told(message=message, code=next(codes, ""))
 
 
 def _inner(envelope: dict[str, Any]) -> Any:
@@ -275,7 +331,7 @@ def _fields(error: dict[str, Any]) -> Told:
     kind, details = error.get("type", error.get("status")), _details(error)
     return Told(
         message=f"{message}: {raw}" if isinstance(raw, str) else message,
-        code=str(code).lower() if isinstance(code, str | int) else "",
+        code=str(code).lower() if isinstance(code, str | int) else _plain(message).code,
         type=kind.lower() if isinstance(kind, str) else "",
         daily=_is_daily(details),
         retry_after=_retry_delay(details),

@@ -14,14 +14,20 @@ from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.providers import KEY_HEADERS, OPTION, PROVIDERS, Known
 from edge_agent.models.transport import Transport
+from edge_agent.models.workers_ai import WorkersAI
 from edge_agent.wire.entries import Provider
 from edge_agent.wire.model_settings import Gateway
 from edge_agent.wire.settings import Settings
 
 MODEL_VARIABLE = "EDGE_AGENT_MODEL"
 WORKERS_AI = "@cf"
-ADAPTERS: Mapping[str, Adapter] = {"openai_chat": OpenAIChat(), "anthropic": Anthropic(), "google": Google()}
-_NATIVE_TOOLS = ("anthropic", "google")  # adapters that know no JSON tool mode
+ADAPTERS: Mapping[str, Adapter] = {
+    "openai_chat": OpenAIChat(),
+    "anthropic": Anthropic(),
+    "google": Google(),
+    "workers_ai": WorkersAI(),
+}
+_NATIVE_TOOLS = ("anthropic", "google", "workers_ai")  # adapters that know no JSON tool mode
 GATEWAY_HOST = "https://gateway.ai.cloudflare.com"
 REST_HOST = "https://api.cloudflare.com/client/v4/accounts"
 _COMPATIBLE = "openai-compatible"
@@ -111,7 +117,7 @@ def _workers_ai(name: str, settings: Settings) -> Endpoint:
     gateway = settings.gateway
     at = Endpoint(provider=WORKERS_AI, base_url="https://workers-binding.ai", adapter="workers_ai", route="binding")
     if settings.ai_binding:
-        return replace(at, gateway=gateway.id if gateway else None)
+        return replace(at, gateway=gateway.id, metadata_header=_METADATA) if gateway else at
     if gateway is None or gateway.account is None:
         fault = f"is not set, and without the AI binding the model {name} needs it as account/gateway"
         raise ConfigError("EDGE_AGENT_GATEWAY", fault, "EDGE_AGENT_GATEWAY=0123456789abcdef0123456789abcdef/default")

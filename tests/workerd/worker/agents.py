@@ -1,12 +1,15 @@
 """The agents of the tests' Worker. Their tools act on the counting tool server of the tests."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import js
 from workers import env
 
 from edge_agent import Agent, Hooks, ToolContext, ToolError, tool
+from edge_agent.cloudflare.environment import ai_binding
+from edge_agent.cloudflare.gateway_log import logged_call
 
 SECRET = "pin-4711-0815"
 
@@ -73,6 +76,13 @@ async def progress(context: ToolContext) -> str:
     return "done"
 
 
+@tool(read_only=True)
+async def billed(log_id: str) -> str:
+    """Read what the gateway keeps of a call."""
+    call = await logged_call(ai_binding(env), "main", log_id)
+    return json.dumps(call and asdict(call))
+
+
 @tool
 async def login(pin: str) -> str:
     """Take a secret."""
@@ -91,6 +101,7 @@ agents = [
     Agent(name="counter", tools=[charge, lookup]),
     Agent(name="careful", tools=[transfer]),
     Agent(name="troubled", tools=[raises, wrong, big, hang, hang_reading, progress, lookup]),
+    Agent(name="accountant", tools=[billed]),
     Agent(
         name="discreet",
         tools=[login],

@@ -1,5 +1,6 @@
 """The pure half of a call: bytes of a chat completion in, neutral events out."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from edge_agent.core.events import FinishReason
@@ -30,11 +31,24 @@ class ChatAnswer:
     """One answer. Feed it what arrives; `end` when the connection has ended or `over` says that nothing more will come.
 
     Text and reasoning go out with each read, tool calls at the end only: a call of an unfinished answer must never run.
-    Raises ModelError for errors inside the answer, and from `end` for one that was cut."""
+    Raises ModelError for errors inside the answer, and from `end` for one that was cut.
 
-    def __init__(self, source: Source, *, provider: str, replayed: tuple[str, ...] = ()) -> None:
-        self._source, self._provider = source, provider
-        self._body = Body(source, whole=("choices",))
+    model: who alone gets back what is replayed; None: any model of the provider. whole, text: see Body.
+    translate: makes a chunk or an answer of another form one of this form."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        provider: str,
+        model: str | None = None,
+        replayed: tuple[str, ...] = (),
+        whole: tuple[str, ...] = ("choices",),
+        text: str | None = None,
+        translate: Callable[[JsonObject], JsonObject] | None = None,
+    ) -> None:
+        self._source, self._provider, self._model = source, provider, model
+        self._body, self._translate = Body(source, whole=whole, text=text), translate
         self._deltas = Deltas()
         self._calls = ToolCalls()
         self._replayed, self._replay = frozenset(replayed), Replay()
@@ -68,7 +82,7 @@ class ChatAnswer:
             raise cut(self._source, "stopped without a finish reason")
         events = self._said(self._deltas.end())
         if data := {**self._replay.data(), **({"calls": extras} if (extras := self._calls.extras()) else {})}:
-            events.append(Opaque(part=OpaquePart(provider=self._provider, data=data)))
+            events.append(Opaque(part=OpaquePart(provider=self._provider, data=data, model=self._model)))
         return [*events, *self._calls.whole(), Finished(reason=self._finish_reason())]
 
     def _said(self, events: list[ModelEvent]) -> list[ModelEvent]:
@@ -86,6 +100,8 @@ class ChatAnswer:
         return "tool-calls" if self._calls else self._reason if self._reason == "other" else "stop"
 
     def _take(self, payload: JsonObject) -> None:
+        if self._translate is not None:
+            payload = self._translate(payload)
         usage = payload.get("usage") or ("x_groq" in payload and _of(payload, "x_groq").get("usage"))
         if isinstance(usage, dict):
             self._usage = read_usage(cast(JsonObject, usage), self._usage or Usage())

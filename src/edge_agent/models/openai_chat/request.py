@@ -39,10 +39,10 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
 
 
 def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
-    return [told for message in request.messages if (told := _message(message, provider, model)) is not None]
+    return [told for message in request.messages if (told := told_message(message, provider, model)) is not None]
 
 
-def _message(message: Message, provider: str, model: str) -> JsonObject | None:
+def told_message(message: Message, provider: str, model: str) -> JsonObject | None:
     """None for an answer that said nothing at all: many servers refuse an empty one."""
     if isinstance(message, AssistantMessage):
         return _assistant(message, provider, model) if message.text or message.calls else None

@@ -12,7 +12,7 @@ def read_usage(reported: JsonObject, before: Usage) -> Usage:
 
     Cached tokens are part of the input. Reasoning is part of the output, also where a server counts it apart (xAI) or
     in the total only (Gemini): what the total holds beyond both is output."""
-    prompt, completion = _details(reported, "prompt"), _details(reported, "completion")
+    prompt, completion = _details(reported, "prompt", "input"), _details(reported, "completion", "output")
     input_ = _first(reported, "prompt_tokens", "input_tokens", otherwise=before.input)
     spoken = _first(reported, "completion_tokens", "output_tokens", otherwise=before.output)
     output = max(spoken, _first(reported, "total_tokens", otherwise=0) - input_)
@@ -29,8 +29,8 @@ def read_usage(reported: JsonObject, before: Usage) -> Usage:
     )
 
 
-def _details(reported: JsonObject, of: str) -> JsonObject:
-    details = reported.get(f"{of}_tokens_details")
+def _details(reported: JsonObject, *of: str) -> JsonObject:
+    details = next((found for name in of if (found := reported.get(f"{name}_tokens_details"))), None)
     return cast(JsonObject, details) if isinstance(details, dict) else {}
 
 
