@@ -36,9 +36,8 @@ SOURCE = Source(model="test/model", host="models.example.com")
 
 def body(profile: Profile = JSON, **more: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {"system": "Be brief.", "messages": (QUESTION,), "tools": (CALCULATOR, NOW), **more}
-    return build(
-        ModelRequest(**fields), Endpoint(provider="test", base_url="http://127.0.0.1/v1", profile=profile), "m"
-    )
+    at = Endpoint(provider="test", base_url="http://127.0.0.1/v1", profile=profile)
+    return build(ModelRequest(**fields), at, "m")[0]
 
 
 def forms(told: dict[str, Any]) -> list[dict[str, Any]]:
@@ -101,7 +100,7 @@ def test_without_tools_plain_text_is_asked_for(more: dict[str, Any]) -> None:
 
 
 def test_an_output_schema_counts_where_no_tool_is_offered() -> None:
-    schema = {"type": "object"}
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}}
     assert body(tools=(), output_schema=schema)["response_format"]["json_schema"]["schema"] == schema
 
 

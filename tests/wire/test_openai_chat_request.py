@@ -26,7 +26,7 @@ def request(**more: Any) -> ModelRequest:
 
 
 def body(asked: ModelRequest, profile: Profile | None = None, **more: Any) -> dict[str, Any]:
-    return build(asked, endpoint(profile, **more), "m")
+    return build(asked, endpoint(profile, **more), "m")[0]
 
 
 def test_the_plain_request_has_no_field_it_does_not_need() -> None:

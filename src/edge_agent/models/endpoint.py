@@ -27,6 +27,9 @@ class Profile:
     max_tokens_field: the output cap's name; OpenAI's reasoning models refuse max_tokens.
     include_usage: whether to ask for usage in a stream (stream_options).
     structured_output: json_schema where the server takes response_format; prompt: the schema is told in words.
+    strict: whether schemas may be sent as ones the model is held to (OpenAI's strict mode).
+    thinking: which rows of openai_chat/thinking.py say how its models are told to think; None: nothing is known.
+    cache_key: whether prompt_cache_key is taken.
     replayed: fields of an answer's message that its provider wants back (DeepSeek: reasoning_content within a turn).
     options: fields of the request's body, under those of the endpoint.
     context_window: tokens; None: that of the table in prices.py, else 128 000.
@@ -39,6 +42,9 @@ class Profile:
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     include_usage: bool = True
     structured_output: Literal["json_schema", "prompt"] = "json_schema"
+    strict: bool = False
+    thinking: str | None = None
+    cache_key: bool = False
     replayed: tuple[str, ...] = ("reasoning_details",)
     options: JsonObject = field(default_factory=dict[str, object])
     context_window: int | None = None
@@ -46,9 +52,23 @@ class Profile:
 
 PROFILES: Mapping[str, Profile] = {
     "default": Profile(),
-    "openai": Profile(max_tokens_field="max_completion_tokens"),
-    "deepseek": Profile(replayed=("reasoning_content",)),
-    "moonshot": Profile(takes_required=False),
+    "openai": Profile(max_tokens_field="max_completion_tokens", strict=True, thinking="openai", cache_key=True),
+    "xai": Profile(thinking="xai"),
+    "deepseek": Profile(replayed=("reasoning_content",), thinking="switch"),
+    "groq": Profile(max_tokens_field="max_completion_tokens", thinking="groq"),
+    "mistral": Profile(include_usage=False),  # told unasked
+    "openrouter": Profile(thinking="openrouter"),
+    "vercel": Profile(thinking="openrouter"),
+    "gemini": Profile(thinking="gemini"),
+    "vllm": Profile(thinking="template"),
+    "llama-server": Profile(thinking="template", replayed=("reasoning_content",)),
+    "ollama": Profile(thinking="efforts"),
+    "fireworks": Profile(thinking="efforts", replayed=("reasoning_content",)),
+    "zai": Profile(thinking="switch", replayed=("reasoning_content",)),
+    "cerebras": Profile(max_tokens_field="max_completion_tokens", thinking="groq"),
+    "moonshot": Profile(
+        takes_required=False, thinking="switch", replayed=("reasoning_content",), cache_key=True
+    ),
     # Measured with Qwen2.5-Coder-0.5B in llama.cpp: native tool calls 0 of 3, JSON tool mode 10 of 10; it stops only
     # when it is made to.
     "small": Profile(

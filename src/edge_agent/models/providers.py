@@ -63,7 +63,7 @@ PROVIDERS: Mapping[str, Known] = {
         gateway="google-vertex-ai/v1/projects/{GOOGLE_VERTEX_PROJECT}/locations/{GOOGLE_VERTEX_LOCATION}"
         "/publishers/google",
     ),
-    "xai": Known(direct="https://api.x.ai/v1", key="XAI_API_KEY", gateway="grok/v1"),
+    "xai": Known(direct="https://api.x.ai/v1", key="XAI_API_KEY", profile="xai", gateway="grok/v1"),
     "azure": Known(
         direct="https://{AZURE_RESOURCE_NAME}.openai.azure.com/openai/deployments/{model}"
         "?api-version={AZURE_API_VERSION}",
@@ -81,12 +81,16 @@ PROVIDERS: Mapping[str, Known] = {
     "deepseek": Known(
         direct="https://api.deepseek.com", key="DEEPSEEK_API_KEY", profile="deepseek", gateway="deepseek"
     ),
-    "groq": Known(direct="https://api.groq.com/openai/v1", key="GROQ_API_KEY", gateway="groq"),
-    "mistral": Known(direct="https://api.mistral.ai/v1", key="MISTRAL_API_KEY", gateway="mistral/v1"),
-    "openrouter": Known(
-        direct="https://openrouter.ai/api/v1", key="OPENROUTER_API_KEY", gateway="openrouter/v1"
+    "groq": Known(
+        direct="https://api.groq.com/openai/v1", key="GROQ_API_KEY", profile="groq", gateway="groq"
     ),
-    "vercel": Known(direct="https://ai-gateway.vercel.sh/v1", key="AI_GATEWAY_API_KEY"),
+    "mistral": Known(
+        direct="https://api.mistral.ai/v1", key="MISTRAL_API_KEY", profile="mistral", gateway="mistral/v1"
+    ),
+    "openrouter": Known(
+        direct="https://openrouter.ai/api/v1", key="OPENROUTER_API_KEY", profile="openrouter", gateway="openrouter/v1"
+    ),
+    "vercel": Known(direct="https://ai-gateway.vercel.sh/v1", key="AI_GATEWAY_API_KEY", profile="vercel"),
 }  # fmt: skip
 # An option becomes part of a host or a path: nothing that could lead elsewhere may stand in it.
 OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

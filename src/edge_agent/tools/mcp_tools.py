@@ -11,6 +11,7 @@ from edge_agent.tools.json_schema import SchemaCheck, parameters, schema_fault
 from edge_agent.tools.mcp_connection import McpConnection
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_results import tool_output
+from edge_agent.tools.mending import mended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +57,19 @@ def mcp_tool(tool: types.Tool, name: str, connection: McpConnection) -> McpTool:
     """`name` is the one models call it by."""
     hints = tool.annotations or types.ToolAnnotations()
     read_only = hints.read_only_hint is True
-    output = tool.output_schema
+    told, output = mended(tool.input_schema), tool.output_schema
     return McpTool(
         spec=ToolSpec(
             name=name,
             description=tool.description or tool.title or f"{tool.name} of {connection.name}",
-            parameters=parameters(tool.input_schema),
+            parameters=parameters(told),
         ),
         server=connection.name,
         original=tool.name,
         timeout=connection.server.timeout,
         read_only=read_only,
         safe_to_repeat=read_only or hints.idempotent_hint is True,
-        arguments=SchemaCheck(tool.input_schema),
+        arguments=SchemaCheck(told),
         output=SchemaCheck(output) if output is not None and not schema_fault(output) else None,
         connection=connection,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Effort, ModelRequest, Thinking
+from edge_agent.models.effort import TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,6 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"gemini-.*pro", _since_3("low", "medium", "high")),
     (r"", _since_3("minimal", "low", "medium", "high")),
 )
-# An effort in tokens: those of Google's OpenAI-compatible endpoint, and one step more at either end.
-_TOKENS: dict[Effort, int] = {
-    "none": 0, "minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576, "xhigh": 32_768,
-}  # fmt: skip
 
 
 def family_of(model: str) -> Family:
@@ -61,14 +58,14 @@ def thinking_config(request: ModelRequest, model: str) -> tuple[JsonObject, tupl
         return {}, () if meant else (f"{model} does not think; thinking={wanted} was left out.",)
     if wanted is None:
         return shown if family.thinks_unasked else {}, ()
-    tokens = _TOKENS[wanted] if isinstance(wanted, str) else wanted
+    tokens = TOKENS[wanted] if isinstance(wanted, str) else wanted
     if tokens == 0 and family.can_stop:
         return {"thinkingBudget": 0}, ()
     if family.budget:
         budget = _budget(tokens, family.budget, request.max_output_tokens)
         meant = budget == tokens or (isinstance(wanted, str) and wanted != "none")
         return {"thinkingBudget": budget, **shown}, _told(model, wanted, f"a budget of {budget} tokens", meant=meant)
-    level = next((one for one in family.levels if _TOKENS[one] >= tokens), family.levels[-1])
+    level = next((one for one in family.levels if TOKENS[one] >= tokens), family.levels[-1])
     return {"thinkingLevel": level.upper(), **shown}, _told(model, wanted, f"level {level}", meant=level == wanted)
 
 

@@ -1,6 +1,6 @@
 """OpenAI-compatible chat completions: OpenAI, gateways, vLLM, llama-server, Ollama and the many others.
 
-request.py and json_tools.py ask, answer.py and json_answer.py listen."""
+request.py, schema_fields.py, thinking.py and json_tools.py ask, answer.py and json_answer.py listen."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,8 @@ class OpenAIChat:
     """Implements Adapter."""
 
     def call(self, request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
-        return Call(path=PATH, headers=headers(request, endpoint), body=build(request, endpoint, model))
+        body, warnings = build(request, endpoint, model)
+        return Call(path=PATH, headers=headers(request, endpoint), body=body, warnings=warnings)
 
     def answer(self, request: ModelRequest, endpoint: Endpoint, source: Source) -> Answer:
         profile = endpoint.profile

@@ -2,19 +2,21 @@
 
 import json
 
-from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, ToolSpec
+from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.models.asking import schema_in_words
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.openai_chat import json_tools
 from edge_agent.models.openai_chat.replay import put_back
+from edge_agent.models.openai_chat.schema_fields import SchemaFields
+from edge_agent.models.openai_chat.thinking import thinking_fields
 
 PATH = "/chat/completions"
 
 
-def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
-    """The body. Options win over everything: the profile's, then the endpoint's, then the request's; they go to the
-    wire as they are."""
+def build(request: ModelRequest, endpoint: Endpoint, model: str) -> tuple[JsonObject, tuple[str, ...]]:
+    """The body, and what of the request could not be said in it. Options win over everything: the profile's, then the
+    endpoint's, then the request's; they go to the wire as they are."""
     profile = endpoint.profile
     by_json = profile.tool_mode == "json"
     system, messages = request.system, _messages(request, endpoint.provider, model)
@@ -22,20 +24,26 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> JsonObject:
         system, messages = json_tools.told(request, required=profile.auto_requires_tool)
     if request.output_schema is not None and profile.structured_output == "prompt":
         system = f"{system}\n\n{schema_in_words(request.output_schema)}".strip()
+    thinking, warnings = thinking_fields(request, model, profile.thinking)
     body: JsonObject = {
         "model": model,
         "messages": [{"role": "system", "content": system}, *messages] if system else messages,
         "stream": True,
+        **thinking,
     }
     if profile.include_usage:
         body["stream_options"] = {"include_usage": True}
+    if profile.cache_key and request.cache is not None:
+        body["prompt_cache_key"] = request.cache.key
     if request.max_output_tokens is not None:
         body[profile.max_tokens_field] = request.max_output_tokens
     if by_json and json_tools.offers(request):
         body["response_format"] = json_tools.response_format(request, required=profile.auto_requires_tool)
     else:
-        body |= _tools(request, endpoint) | _structured(request, endpoint)
-    return body | profile.options | endpoint.options | (request.options or {})
+        schemas = SchemaFields(profile)
+        body |= schemas.tools(request) | schemas.structured(request)
+        warnings += tuple(schemas.warnings)
+    return body | profile.options | endpoint.options | (request.options or {}), warnings
 
 
 def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
@@ -67,33 +75,3 @@ def _assistant(message: AssistantMessage, provider: str, model: str) -> JsonObje
         if part.is_for(provider, model):
             told = put_back(told, part.data)
     return told
-
-
-def _tools(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
-    """Nothing for no tools: an empty list is refused."""
-    if not request.tools or endpoint.profile.tool_mode == "json":
-        return {}
-    choice = request.tool_choice
-    if choice == "auto" and endpoint.profile.auto_requires_tool:
-        choice = "required"
-    if choice == "required" and not endpoint.profile.takes_required:
-        choice = "auto"
-    told: JsonObject = {"tools": [_tool(spec) for spec in request.tools]}
-    return told if choice == "auto" else told | {"tool_choice": choice}
-
-
-def _tool(spec: ToolSpec) -> JsonObject:
-    """An object schema without properties is refused by some; empty ones mean the same."""
-    parameters: JsonObject = {"type": "object", "properties": {}, **spec.parameters}
-    return {
-        "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": parameters},
-    }
-
-
-def _structured(request: ModelRequest, endpoint: Endpoint) -> JsonObject:
-    if request.output_schema is None or endpoint.profile.structured_output == "prompt":
-        return {}
-    return {
-        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.output_schema}}
-    }

@@ -20,11 +20,13 @@ from edge_agent.models.schemas.root import rooted
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
     """strict: whether the provider can be told to hold the model to this schema. Where it cannot, `schema` is the one
-    to be sent without strictness. warnings: sentences without their end, for whoever follows the run."""
+    to be sent without strictness. widened: whether the schema asks for null where the original has a property that may
+    be missing and takes no null. warnings: sentences without their end, for whoever follows the run."""
 
     schema: JsonObject
     warnings: tuple[str, ...] = ()
     strict: bool = False
+    widened: bool = False
 
 
 _WORDS = frozenset({"type", "title", "description", "enum", "properties", "required", "items", "anyOf"})
@@ -112,7 +114,8 @@ def _strict(schema: JsonObject, dialect: Dialect) -> Converted:
     narrowed = narrowing.of(plain)
     if narrowing.misfits or plain.get("type") != "object":
         return Converted(schema=plain, warnings=warnings)
-    return Converted(schema=narrowed, warnings=(*warnings, *narrowing.warnings), strict=True)
+    every = (*warnings, *narrowing.warnings)
+    return Converted(schema=narrowed, warnings=every, strict=True, widened=narrowing.widened)
 
 
 def _plain(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:

@@ -33,12 +33,15 @@ class Dialect:
 
 
 class Narrowing:
-    """Says one plain schema in a dialect. `misfits`: why it cannot be closed; empty when it can."""
+    """Says one plain schema in a dialect.
+
+    misfits: why it cannot be closed; empty when it can. widened: whether null was let in."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self.warnings: list[str] = []
         self.misfits: list[str] = []
+        self.widened = False
 
     def of(self, schema: JsonObject, path: str = "") -> JsonObject:
         shaped = self._shaped(schema, path)
@@ -98,15 +101,15 @@ class Narrowing:
         if "object" not in kinds:
             return narrowed
         properties = cast(dict[str, JsonObject], narrowed.get("properties", {}))
-        # A root without properties is a tool without arguments; further in, it means an object of any names.
-        if schema.get("additionalProperties", bool(path) and not properties) is not False:
+        if schema.get("additionalProperties", not properties) is not False:
             self._misfit(path, "takes properties of any name")
         required = cast(list[str], narrowed.get("required", []))
         if not set(required) <= properties.keys():
             self._misfit(path, "requires a property that it does not describe")
         if self._dialect.optional == "nullable":
-            properties = {key: one if key in required else nullable(one) for key, one in properties.items()}
-            required = list(properties)
+            told = {key: one if key in required else nullable(one) for key, one in properties.items()}
+            self.widened = self.widened or told != properties
+            properties, required = told, list(told)
         return {**narrowed, "properties": properties, "required": required, "additionalProperties": False}
 
     def _warn(self, path: str, what: str) -> None:
