@@ -2,8 +2,10 @@
 
 from edge_agent.agent import Agent
 from edge_agent.core.approval import Decision
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.egress import Egress
 from edge_agent.core.errors import ConfigError, ToolError
+from edge_agent.core.history import compact_history
 from edge_agent.core.hooks import Hooks, Reject
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Turn
@@ -15,6 +17,7 @@ from edge_agent.tools.mcp_server import McpServer
 
 __all__ = [
     "Agent",
+    "Compaction",
     "ConfigError",
     "Decision",
     "Egress",
@@ -27,6 +30,7 @@ __all__ = [
     "ToolFile",
     "ToolOutput",
     "Turn",
+    "compact_history",
     "handoff",
     "subagent",
     "tool",

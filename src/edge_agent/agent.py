@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent.asking import OnApproval
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.egress import Egress
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import ApprovalMode, Event, Mode, ToolRule
@@ -40,7 +41,8 @@ class Agent:
     where also a False wins. include_thoughts: whether thoughts are streamed. prompt_caching: False, or {"ttl": "5m" or
     "1h", "key": …}. provider_options: fields of a provider's own wire, by the name of a model or a stage; they win over
     everything portable. aliases: short names of models, as `fast` for `openai/gpt-5-mini`.
-    limits: a request may only lower them. force_text_after_tool: the round after a tool round gets no tools, for
+    limits: a request may only lower them. compaction: what is shown in full of a long run and a long conversation, and
+    when a summary stands for the rest. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. strict_tools: a call of a tool that was not offered fails the run, and
     none of its answer runs. Raises ConfigError where the definition cannot work.
     """
@@ -67,6 +69,7 @@ class Agent:
     approval_modes: Sequence[ApprovalMode] | None = None
     tool_rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     limits: Limits = field(default_factory=Limits)
+    compaction: Compaction = field(default_factory=Compaction)
     hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
     strict_tools: bool = False

@@ -8,6 +8,7 @@ from typing import Any, cast
 from edge_agent import permissions
 from edge_agent.agent import Agent
 from edge_agent.core import keys
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.difference import Difference
 from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.errors import ConfigError, Refusal
@@ -90,6 +91,7 @@ class Deployment:
             planner_models=planner,
             synthesizer_models=synthesizer,
             limits=limits,
+            compaction=self._compaction(agent),
             mode=request.mode or self._mode(agent),
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
@@ -172,6 +174,9 @@ class Deployment:
 
     def _agent_limits(self, agent: Agent) -> Limits:
         return dataclasses.replace(agent.limits, **self.settings.limits)
+
+    def _compaction(self, agent: Agent) -> Compaction:
+        return dataclasses.replace(agent.compaction, **self.settings.compaction)
 
     # -- a run at work
     def ports(

@@ -5,6 +5,7 @@ import re
 from typing import Any, get_args
 
 from edge_agent.core import events as e
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, Turn
 from edge_agent.core.usage import Amount, Usage
 from tests.docs.documents import ROOT, blocks, section
@@ -32,6 +33,8 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "FORKED FROM": (e.ForkedFrom,),
     "PARENT": (e.ParentRun,),
     "TURN": (Turn,),
+    "COMPACTION": (Compaction,),
+    "FOLDING": (e.Folding,),
     "OFFERED TOOLS": (e.OfferedTools,),
     "DELIVERED MESSAGE": (e.DeliveredMessage,),
     "ANSWER": (AssistantMessage, ToolCall, OpaquePart),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from edge_agent.core import keys
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.errors import InvalidArguments, ModelError, OutcomeUnknown, Refusal
 from edge_agent.core.events import (
     ApprovalMode,
@@ -30,13 +31,14 @@ from edge_agent.core.events import (
 from edge_agent.core.hooks import AgentSpec, Hooks
 from edge_agent.core.hub import Item
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import AssistantMessage, JsonObject, ToolSpec, UserMessage
+from edge_agent.core.messages import AssistantMessage, JsonObject, ToolSpec, Turn, UserMessage
 from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest, TextDelta, UsageSeen
 from edge_agent.core.ports import Record
 from edge_agent.core.state import RunState, fold
 from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop.driver import SliceBudget
+from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
 from edge_agent.models.scripted import Answer
@@ -72,6 +74,9 @@ class Scenario:
     models: tuple[str, ...] = ("m1",)
     broken: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    compaction: Compaction = field(default_factory=Compaction)
+    window: int = 128_000
+    history: tuple[Turn, ...] = ()
     hooks: Hooks = field(default_factory=Hooks)
     force_text: bool = False
     failing: Mapping[str, ModelError] = field(default_factory=dict[str, ModelError])
@@ -217,6 +222,7 @@ class World:
     def asked(self, request: ModelRequest) -> str:
         open_ = [record.key for record, _ in self.object.instance.journal.open_attempts()]
         self._expect(len(open_) == 1, f"{len(open_)} attempts are open")
+        self._expect(estimated_input(request) <= self.scenario.window, "a request is longer than the window")
         part = open_[-1]
         self.parts[part] += 1
         self._expect(self.parts[part] == 1, f"the attempt {part} was made twice")
@@ -266,6 +272,7 @@ class World:
             agent=AgentSpec(name="a", hooks=scenario.hooks, force_text_after_tool=scenario.force_text),
             model=lambda name: CountedModel(name, self),
             tools=self.tools(),
+            context_window=scenario.window,
             approval_seconds=scenario.approval_seconds,
         )
 
@@ -325,6 +332,8 @@ class World:
             agent_name="a",
             models=self.scenario.models,
             limits=self.scenario.limits,
+            compaction=self.scenario.compaction,
+            history=self.scenario.history,
             mode=self.scenario.mode,
             approval=self.scenario.approval,
             tool_rules=dict(self.scenario.tool_rules),

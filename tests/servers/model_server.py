@@ -10,6 +10,8 @@ is the number of assistant messages. Scenarios:
     slow-text-N               the same, a token each 50 ms
     rounds-N, rounds-N-M      N rounds of one tool call each, while tools are offered, then a text of M tokens (200)
     calls-N                   one round of N tool calls, then a text
+    count-N                   some text and a call with the number after that of the newest call, up to N, then a text:
+                              for runs whose earlier rounds are no longer shown
     refuse                    a refusal                              length        a text cut by the token limit
     hang                      headers, then silence                  silent        not even headers
     html                      an HTML page                           json          a JSON document in place of a stream
@@ -41,8 +43,8 @@ Json = dict[str, Any]
 Request = tuple[str, str, dict[str, str], bytes]  # method, path, headers, body
 SLOW = 0.05  # seconds between the tokens of slow-text
 _SCENARIO = re.compile(
-    r"rounds-\d+(?:-\d+)?|calls-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+|status-\d+(?:-times-\d+)?"
-    r"|error-in-stream|overflow|refuse|length|silent|late-hang|late-cut|hang|html|json|cut"
+    r"rounds-\d+(?:-\d+)?|calls-\d+|count-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+"
+    r"|status-\d+(?:-times-\d+)?|error-in-stream|overflow|refuse|length|silent|late-hang|late-cut|hang|html|json|cut"
 )
 WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
 
@@ -126,15 +128,21 @@ class Connection:
 
 
 class ModelServer:
-    """`url` is the base URL for a client. `tool`: what rounds-N calls; the first offered one when empty.
+    """`url` is the base URL for a client. `tool`: what rounds-N calls; the first offered one when empty. `met`: called
+    with each request to the model before it is answered.
 
     What is of one wire is a class of its own over this one (anthropic_server.py): where it is asked, what is seen in a
     request, and the frames of an answer."""
 
     path = "/v1/chat/completions"
 
-    def __init__(self, script: Mapping[str, list[Json]] | None = None, tool: str = "") -> None:
-        self.script, self.tool = dict(script or {}), tool
+    def __init__(
+        self,
+        script: Mapping[str, list[Json]] | None = None,
+        tool: str = "",
+        met: Callable[[Seen], None] = lambda _: None,
+    ) -> None:
+        self.script, self.tool, self.met = dict(script or {}), tool, met
         self.seen: list[Seen] = []
         self.port = 0
         self._times: Counter[str] = Counter()
@@ -205,6 +213,7 @@ class ModelServer:
 
     async def _complete(self, connection: Connection, headers: dict[str, str], body: Json) -> bool:
         seen = self.see(body, headers)
+        self.met(seen)
         self.seen.append(seen)
         self._changed.set()
         try:
@@ -285,6 +294,12 @@ class ModelServer:
             answers = _case(seen, self.script[seen.scenario])
             yield from self.scripted(seen, answers[min(seen.turn, len(answers) - 1)])
             return
+        if name == "count" and seen.tools and (at := newest_number(seen.body) + 1) <= numbers[0]:
+            said = "".join(WORDS) * 8
+            yield from self.scripted(
+                seen, {"text": said, "calls": [{"name": seen.tools[0], "arguments": {"number": at}}]}
+            )
+            return
         rounds = numbers[0] if name == "rounds" else 1 if name == "calls" else 0
         if self.turn_of_run(seen.body) < rounds and seen.tools:
             count = numbers[0] if name == "calls" else 1
@@ -337,6 +352,12 @@ def scenario_of(model: str, texts: list[str], script: Mapping[str, list[Json]]) 
         if found := [word for word in words if word in script or _SCENARIO.fullmatch(word)]:
             return found[-1]
     return "text"
+
+
+def newest_number(body: Json) -> int:
+    """What the newest call was made with; 0 where none was."""
+    calls = [call for message in body["messages"] for call in message.get("tool_calls") or ()]
+    return int(json.loads(calls[-1]["function"]["arguments"])["number"]) if calls else 0
 
 
 def _told(seen: Seen, name: str, length: int) -> Iterator[str]:

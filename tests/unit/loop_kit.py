@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from edge_agent.core import keys
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.egress import Fetcher
 from edge_agent.core.errors import Refusal
-from edge_agent.core.events import ApprovalMode, ErrorInfo, RecordedEvent, RunCreated, RunFailed, ToolRule
-from edge_agent.core.hooks import AgentSpec, Hooks
+from edge_agent.core.events import ApprovalMode, ErrorInfo, Mode, RecordedEvent, RunCreated, RunFailed, ToolRule
+from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.hub import Item
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
@@ -40,6 +41,10 @@ class Setting:
     toolbox: Tools | None = None
     hooks: Hooks = field(default_factory=Hooks)
     limits: Limits = field(default_factory=Limits)
+    compaction: Compaction = field(default_factory=Compaction)
+    window: int = 128_000
+    mode: Mode = "direct"
+    replan: ReplanAfter = "failure"
     instructions: str = ""
     force_text: bool = False
     input: str = "do it"
@@ -155,11 +160,13 @@ async def _live(setting: Setting) -> Lived:
                 prompting=setting.prompting,
                 force_text_after_tool=setting.force_text,
                 fetcher=setting.fetcher,
+                replan_after=setting.replan,
             ),
             model=lambda name: models[name] if isinstance(models, Mapping) else models,
             tools=setting.toolbox or Toolbox(setting.tools),
             secrets=setting.secrets,
             declared=setting.declared,
+            context_window=setting.window,
             max_retries=setting.max_retries,
             price=setting.price,
             faults=setting.faults,
@@ -183,6 +190,8 @@ async def _live(setting: Setting) -> Lived:
         agent_name="a",
         models=setting.names or (tuple(setting.model) if isinstance(setting.model, Mapping) else ("m",)),
         limits=setting.limits,
+        compaction=setting.compaction,
+        mode=setting.mode,
         history=setting.history,
         metadata=setting.metadata,
         output_schema=setting.output_schema,

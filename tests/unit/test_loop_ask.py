@@ -20,7 +20,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.model import ModelEvent, ModelRequest, TextDelta
 from edge_agent.core.usage import Usage
-from edge_agent.loop.ask import MOST_LOST
+from edge_agent.loop.tries import MOST_LOST
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing import Kill
 from edge_agent.wire import codec

@@ -22,7 +22,6 @@ from edge_agent.loop.budget import (
     Reserve,
     cap_name,
     counted,
-    estimated_input,
     final_cap,
     heard_of,
     kept_for_the_end,
@@ -32,6 +31,7 @@ from edge_agent.loop.budget import (
     round_cap,
     too_low,
 )
+from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.prompt_hash import prompt_hash
 
 CAPS = st.none() | st.integers(1, 100_000)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from edge_agent import Hooks, Limits, ToolContext, ToolError, ToolFile, ToolOutput, tool
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.errors import OutcomeUnknown
 from edge_agent.core.events import (
     BudgetExceeded,
@@ -25,7 +26,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.messages import JsonObject, ToolMessage, ToolSpec
 from edge_agent.core.tooling import Tool
-from edge_agent.loop.outcomes import MODEL_SEES, model_view
+from edge_agent.loop.outcomes import model_view
 from edge_agent.loop.walk import PARALLEL_CALLS
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing import Kill
@@ -239,8 +240,8 @@ def test_a_long_output_is_whole_in_a_file_and_the_model_sees_both_ends() -> None
     model = asks(("big", {}))
     lived = lived_with(big, model=model)
     result = lived.of(ToolResult)[0]
-    assert result.output == model_view(text)
-    assert result.model_chars == len(result.output) <= MODEL_SEES
+    assert result.output == model_view(text, Compaction().max_tool_output_chars)
+    assert result.model_chars == len(result.output) <= Compaction().max_tool_output_chars
     assert result.output.startswith("begin")
     assert result.output.endswith("end")
     assert result.structured is None
@@ -263,7 +264,7 @@ def test_an_output_between_the_two_sizes_is_whole_on_record_and_cut_for_the_mode
     lived = lived_with(medium, model=model)
     result = lived.of(ToolResult)[0]
     assert len(result.output) == 30_000
-    assert len(shown(lived, model)[0].text) == result.model_chars <= MODEL_SEES
+    assert len(shown(lived, model)[0].text) == result.model_chars <= Compaction().max_tool_output_chars
 
 
 def test_files_have_names_an_address_can_hold_and_none_replaces_another() -> None:

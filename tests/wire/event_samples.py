@@ -46,7 +46,22 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         error=e.ErrorInfo(kind="provider", code="unauthorized", message="The key is wrong.", remedy="Set the key."),
         usage=USAGE,
     ),
-    e.Boundary(stop="budget", final=True, tools=OFFERED),
+    e.Boundary(
+        stop="budget",
+        final=True,
+        tools=OFFERED,
+        cleared=("s1/r1/c0",),
+        compact=e.Folding(parts=("rounds", "history"), tokens=112_000, window=128_000),
+    ),
+    e.ContextCompacted(
+        scope="history",
+        before_tokens=112_000,
+        after_tokens=9_000,
+        replaces=("s1/r1", "s1/r2"),
+        turns=12,
+        summary="They spoke of Rome.",
+        reason="the model is down",
+    ),
     e.ModelRequested(
         stage="round",
         model="small",

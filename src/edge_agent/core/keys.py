@@ -46,6 +46,17 @@ def attempt(asked: str, number: int) -> str:
     return f"{asked}/a{number}"
 
 
+def compaction(asked: str, number: int) -> tuple[str, str]:
+    """Where a summary is asked for before a model call, and where it stands; there may be several, counted from 0."""
+    nth = number or ""
+    return f"{asked}/compact{nth}", f"{asked}/compacted{nth}"
+
+
+def overflow(asked: str) -> str:
+    """The boundary after an attempt that was too long for the context window."""
+    return f"{asked}/overflow"
+
+
 def tool_call(round_key: str, index: int) -> str:
     return f"{round_key}/c{index}"
 
@@ -82,6 +93,11 @@ def step_of(key: str) -> int | None:
     """The number of the executed step a key lies in; None outside of steps."""
     head = key.split("/", 1)[0]
     return int(head[1:]) if head[:1] == "s" and head[1:].isdigit() else None
+
+
+def is_round(key: str) -> bool:
+    """Whether a round begins there, and does not merely hold it."""
+    return key.count("/") == 1 and round_of(key) is not None
 
 
 def round_of(key: str) -> int | None:

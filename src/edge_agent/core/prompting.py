@@ -12,7 +12,7 @@ from edge_agent.core.model import Effort, ModelRequest, PromptCache, Thinking
 Wish = bool | Thinking
 StageName = Literal["planner", "executor", "replanner", "synthesizer"]
 STAGES: Mapping[Stage, StageName] = {
-    "plan": "planner", "round": "executor", "replan": "replanner", "final": "synthesizer",
+    "plan": "planner", "round": "executor", "replan": "replanner", "final": "synthesizer", "compact": "synthesizer",
 }  # fmt: skip
 LEAST_BUDGET = 128  # tokens
 
@@ -56,7 +56,9 @@ def resolve_thinking(stage: Stage, general: Wish | None, by_stage: Mapping[str, 
     """What to ask a model for in a stage; None: nothing is asked for, so that its provider decides.
 
     A stage's own entry wins, also a false one. Without one, plans and verdicts are made without thinking: they are JSON
-    of a given form."""
+    of a given form. A summary is never thought about."""
+    if stage == "compact":
+        return "none"
     own = by_stage.get(STAGES[stage])
     if own is not None:
         return _level(own)

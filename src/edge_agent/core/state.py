@@ -1,6 +1,6 @@
 """What a log folds to: the state of a run, as GET /v1/runs/{id} shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -9,6 +9,7 @@ from edge_agent.core.events import (
     TERMINAL_TYPES,
     ApprovalMode,
     ApprovalModeChanged,
+    ContextCompacted,
     ErrorInfo,
     ForkedFrom,
     Mode,
@@ -22,9 +23,10 @@ from edge_agent.core.events import (
     RunWaiting,
     StopReason,
 )
-from edge_agent.core.keys import round_of
+from edge_agent.core.history import summary_turn
+from edge_agent.core.keys import is_round
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import Message
+from edge_agent.core.messages import Message, Turn
 from edge_agent.core.ports import Record
 from edge_agent.core.progress import QueuedMessage, StepState, progress
 from edge_agent.core.subagents import SubagentState, subagents, used_by_children
@@ -47,7 +49,8 @@ class RunState:
     """`spent` is what counts against the limits: used amounts plus the reserves of attempts under way or lost; its
     dollars are `cost_usd`.
     `approvals`: the calls that a person is asked about. `messages`: the conversation, where it is asked for.
-    `parent`: the id of the run that has started this one. `usage`: with that of subagents."""
+    `parent`: the id of the run that has started this one. `usage`: with that of subagents.
+    `compacted_history`: the run's history with a summary in the place of its older turns, where that was needed."""
 
     run_id: str
     agent: str
@@ -78,6 +81,7 @@ class RunState:
     undelivered: tuple[str, ...] = ()
     subagents: tuple[SubagentState, ...] = ()
     parent: str | None = None
+    compacted_history: tuple[Turn, ...] | None = None
 
 
 def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
@@ -98,7 +102,7 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         input=created.input,
         models=created.models,
         limits=created.limits,
-        rounds=sum(record.type == "boundary" and round_of(record.key) is not None for record in records),
+        rounds=sum(record.type == "boundary" and is_round(record.key) for record in records),
         usage=used(records),
         spent=spent,
         cost_usd=spent.usd,
@@ -119,12 +123,21 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         undelivered=ended.undelivered if ended else (),
         subagents=subagents(records),
         parent=created.parent.run_id if created.parent else None,
+        compacted_history=compacted_history(created, records),
     )
 
 
 def _mode(created: RunCreated, records: Sequence[Record]) -> ApprovalMode:
     changes = [record.event for record in records if isinstance(record.event, ApprovalModeChanged)]
     return changes[-1].mode if changes else created.approval
+
+
+def compacted_history(created: RunCreated, records: Iterable[Record]) -> tuple[Turn, ...] | None:
+    """None where the turns stand as they were given."""
+    found = [r.event for r in records if isinstance(r.event, ContextCompacted) and r.event.scope == "history"]
+    if not found:
+        return None
+    return (summary_turn(found[-1].summary or ""), *created.history[found[-1].turns :])
 
 
 def _open_approvals(records: Sequence[Record]) -> tuple[Approval, ...]:

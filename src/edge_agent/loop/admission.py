@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
-from edge_agent.core.messages import AssistantMessage, Message, ToolSpec, UserMessage
+from edge_agent.core.messages import ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.price import FREE, Price
 from edge_agent.loop import budget, prompts
+from edge_agent.loop.estimates import estimated_input
+from edge_agent.loop.parts import Past
 from edge_agent.loop.planning import plan_schema
 from edge_agent.loop.work import ONE_MORE_REPORT
 
@@ -43,8 +45,8 @@ def require_room(
     )
     found = budget.too_low(
         created.limits,
-        first_input=budget.estimated_input(first),
-        final_input=budget.estimated_input(last) + (ONE_MORE_REPORT if planned else 0),
+        first_input=estimated_input(first),
+        final_input=estimated_input(last) + (ONE_MORE_REPORT if planned else 0),
         cap=budget.stage_cap("plan" if planned else "round", created.limits, window),
         window=window,
         prices=prices,
@@ -59,24 +61,17 @@ def require_room(
 
 
 def _direct(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
-    system, asked = prompts.system(instructions), (*_history(created), UserMessage(text=created.input))
+    system, asked = prompts.system(instructions), (*Past(created.history).messages, UserMessage(text=created.input))
     first = ModelRequest(system=system, messages=asked, tools=tuple(tools))
     return first, ModelRequest(system=system, messages=(*asked, UserMessage(text=prompts.LAST_ROUND)))
 
 
 def _planned(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
     brief = f"{prompts.request(created.input)}\n\n{prompts.plan_so_far([], [])}"
-    messages = (*_history(created), UserMessage(text=brief))
+    messages = (*Past(created.history).messages, UserMessage(text=brief))
     first = ModelRequest(
         system=f"{prompts.of_stage(prompts.PLANNER, instructions)}\n\n{prompts.catalogue(tools)}",
         messages=messages,
         output_schema=plan_schema([tool.name for tool in tools], created.limits.max_plan_steps or 1),
     )
     return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, instructions), messages=messages)
-
-
-def _history(created: RunCreated) -> list[Message]:
-    return [
-        UserMessage(text=turn.text) if turn.role == "user" else AssistantMessage(text=turn.text)
-        for turn in created.history
-    ]

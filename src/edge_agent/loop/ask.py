@@ -18,14 +18,12 @@ from edge_agent.core.events import (
     ModelRequested,
     OfferedTools,
     Stage,
-    Timer,
 )
 from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import StoredFile
-from edge_agent.core.signals import Suspend, Wait
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
 from edge_agent.loop.charge import Charge, crossing, tell_usage, unheard
@@ -33,9 +31,9 @@ from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
 from edge_agent.loop.offer import described, offer
 from edge_agent.loop.prompt_hash import prompt_hash
+from edge_agent.loop.tries import Shorter, Tries
 from edge_agent.loop.walk import Cut, Stray, Walk
 
-MOST_LOST = 9  # attempts of one call that may be lost to restarts
 IN_MEMORY_SECONDS = 5.0  # a longer wait lets go of the object
 FIRST_PAUSE = (
     0.5  # seconds, doubled by each retry, and up to half as much again so that many runs do not come back at once
@@ -54,14 +52,6 @@ UNSENT = frozenset(
 )
 
 
-class ModelGaveUp(EdgeAgentError):
-    """No retry and no fallback is left."""
-
-    def __init__(self, failure: ModelFailed) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
 class Stopped(EdgeAgentError):
     """A recorded verdict: no attempt is made any more, the caps do not allow it or the step was cancelled."""
 
@@ -76,7 +66,7 @@ class Question:
 
     tools: what its boundary offered; without one it is recorded what the prompt knows of tools.
     kept: what stays reserved for the final answer. last: this is it, made in a round. needs_tools: the tools' servers
-    are connected before the request is built (a restart has lost them).
+    are connected before the request is built (a restart has lost them). shorter: see Tries.
     """
 
     key: str
@@ -89,6 +79,7 @@ class Question:
     may_reject: bool = False
     needs_tools: bool = False
     last: bool = False
+    shorter: Shorter | None = None
 
     @property
     def is_final(self) -> bool:
@@ -103,7 +94,7 @@ class Answer:
 
 async def ask(walk: Walk, question: Question) -> Answer:
     """Raises ModelGaveUp, Stopped, Aborted, HookFailed, Cancelled, Yield, Suspend."""
-    tries = _Tries(walk, len(question.models))
+    tries = Tries(walk, question.key, len(question.models), question.shorter)
     for number in itertools.count():
         key = keys.attempt(question.key, number)
         asked = walk.seen(key, ModelRequested, ModelRefused)
@@ -111,7 +102,10 @@ async def ask(walk: Walk, question: Question) -> Answer:
         if asked is None:
             asked = await _begin(walk, question, number, tries)
         if isinstance(asked, ModelRefused):
-            raise Stopped(asked.stop)
+            if asked.stop != "context-overflow":
+                raise Stopped(asked.stop)
+            await tries.not_made(question.stage, number, asked)
+            continue
         ended = walk.seen(f"{key}/end", ModelAnswered, ModelFailed)
         if ended is None:
             ended = _lost(walk, key, asked)
@@ -121,38 +115,10 @@ async def ask(walk: Walk, question: Question) -> Answer:
             return Answer(answered=ended, rejected=walk.seen(f"{key}/rejected", ModelRejected))
         if (abort := walk.seen(f"{key}/abort", Fault)) and walk.in_this_life(f"{key}/abort"):
             raise Aborted(abort.message)
+        if ended.error == "context-overflow" and await tries.made_shorter(number, asked.estimated_input):
+            continue
         tries.after(key, ended, goes_on=walk.has(keys.attempt(question.key, number + 1)))
     raise AssertionError("unreachable")
-
-
-class _Tries:
-    """Whether another attempt is made, of which model, and after what pause. Attempts of earlier lives do not count."""
-
-    def __init__(self, walk: Walk, models: int) -> None:
-        self.walk, self.models, self.model, self.bad, self.lost, self.pause = walk, models, 0, 0, 0, 0.0
-
-    @property
-    def one_is_left(self) -> bool:
-        """Whether a failure now would be followed by another try of the same model."""
-        return self.bad < self.walk.ports.max_retries
-
-    def after(self, key: str, failure: ModelFailed, *, goes_on: bool) -> None:
-        """`goes_on`: the next attempt is on record, so there is nothing to decide."""
-        if not self.walk.in_this_life(f"{key}/end"):
-            return
-        if failure.error == "lost":
-            self.lost += 1
-            if self.lost > MOST_LOST and not goes_on:
-                raise ModelGaveUp(failure)
-        elif failure.retryable and self.one_is_left:
-            self.bad += 1
-            if failure.retry_at is not None and not goes_on and not self.walk.has(f"{key}/due"):
-                self.walk.ready()
-                raise Suspend(Wait(key=f"{key}/due", reason="retry", until=failure.retry_at, at_deadline=Timer()))
-        elif self.model + 1 < self.models:
-            self.model, self.bad, self.pause = self.model + 1, 0, 0.0
-        elif not goes_on:
-            raise ModelGaveUp(failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +127,7 @@ class _Attempt:
 
     walk: Walk
     question: Question
-    tries: _Tries
+    tries: Tries
     key: str
     model: Model
     request: ModelRequest
@@ -178,12 +144,12 @@ class _Attempt:
         return clock.now() + int(left * 1000)
 
 
-async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> ModelRequested | ModelRefused:
+async def _begin(walk: Walk, question: Question, number: int, tries: Tries) -> ModelRequested | ModelRefused:
     """The frontier of a model call: the record of the attempt, the attempt, the record of its end."""
     key = keys.attempt(question.key, number)
     walk.ready()
     if walk.step_cancelled(key):
-        return _refused(walk, key, "cancelled")
+        return _refused(walk, key, ModelRefused(stop="cancelled"))
     walk.before_effect(key)
     await _pause(walk, key, tries)
     if question.needs_tools:
@@ -195,12 +161,16 @@ async def _begin(walk: Walk, question: Question, number: int, tries: _Tries) -> 
     request = changed or built
     walk.ready()
     if walk.step_cancelled(key):
-        return _refused(walk, key, "cancelled")
-    tokens, limits = budget.estimated_input(request), walk.created.limits
+        return _refused(walk, key, ModelRefused(stop="cancelled"))
+    tokens, limits = walk.estimates.input(request), walk.created.limits
+    room = walk.ports.context_window - tokens
+    if room < budget.LEAST_OUTPUT:
+        return _refused(walk, key, ModelRefused(stop="context-overflow", estimated_input=tokens))
     late = None if question.is_final else budget.late(limits, walk.journal, walk.ports.clock.now())
-    held = late or budget.reserve(limits, walk.journal.spent, tokens, question.cap, question.kept(), prices)
+    cap = min(question.cap, room)
+    held = late or budget.reserve(limits, walk.journal.spent, tokens, cap, question.kept(), prices)
     if isinstance(held, budget.Overrun):
-        return _refused(walk, key, "budget", *crossing(walk, held))
+        return _refused(walk, key, ModelRefused(stop="budget"), *crossing(walk, held))
     request = replace(request, max_output_tokens=held.cap)
     tools, files = _known_tools(walk, question, built)
     requested = ModelRequested(
@@ -240,13 +210,12 @@ def _asked_as(walk: Walk, question: Question, number: int, model: Model) -> Mode
     return replace(request, thinking="none")
 
 
-def _refused(walk: Walk, key: str, stop: Literal["budget", "cancelled"], *notes: Draft) -> ModelRefused:
-    refused = ModelRefused(stop=stop)
+def _refused(walk: Walk, key: str, refused: ModelRefused, *notes: Draft) -> ModelRefused:
     walk.write(Draft(key=key, event=refused), *notes)
     return refused
 
 
-async def _pause(walk: Walk, key: str, tries: _Tries) -> None:
+async def _pause(walk: Walk, key: str, tries: Tries) -> None:
     seconds, tries.pause = tries.pause, 0.0
     if seconds:
         try:

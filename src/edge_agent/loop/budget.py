@@ -12,15 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from edge_agent.core import keys
-from edge_agent.core.canonical import canonical
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import TERMINAL_TYPES, ModelAnswered, Stage
 from edge_agent.core.journal import Journal
 from edge_agent.core.limits import FIELDS, BudgetKind, Limits, crossed
-from edge_agent.core.messages import AssistantMessage, Message, ToolMessage
-from edge_agent.core.model import ModelRequest
 from edge_agent.core.price import FREE, Price
-from edge_agent.core.tokens import estimate
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop.walk import Walk
 
@@ -28,13 +25,13 @@ LEAST_OUTPUT = 64  # tokens; a call that could say less is not worth making
 OVERESTIMATE = 1.4  # how far an estimate may be above the count
 PATIENCE = 2  # where no cap of the run is near, an answer is left at so many times its output cap
 IMPLAUSIBLE = 0.5  # of our estimate; a provider that counts less than that has not counted everything
-FRAME, PER_MESSAGE, PER_TOOL = 48, 8, 16  # tokens of what a provider writes around a request, a message, a tool
 SHARES: dict[Stage, tuple[int, int, int]] = {  # a part of the window, at least, at most (tokens)
     "plan": (64, 512, 4_000),
     "round": (16, 2_048, 32_000),
     "replan": (128, 256, 2_000),
     "final": (32, 1_024, 16_000),
 }
+SUMMARY_SHARE = 8  # of the window, at least that part is left to others beside a summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,26 +60,6 @@ class Prices:
     last: Price = FREE
 
 
-# -- estimates
-def estimated_input(request: ModelRequest) -> int:
-    """Tokens of everything the request sends, and of what providers write around it."""
-    schema = PER_TOOL + estimate(canonical(request.output_schema)) if request.output_schema is not None else 0
-    tools = sum(PER_TOOL + estimate(canonical(tool)) for tool in request.tools)
-    return FRAME + estimate(request.system) + sum(map(_of_message, request.messages)) + tools + schema
-
-
-def _of_message(message: Message) -> int:
-    tokens = PER_MESSAGE + estimate(message.text)
-    if isinstance(message, AssistantMessage):
-        tokens += sum(_of_call(call.name, canonical(call.arguments)) for call in message.calls)
-        tokens += sum(estimate(canonical(part.data)) for part in message.opaque)
-    return tokens + (estimate(message.name) if isinstance(message, ToolMessage) else 0)
-
-
-def _of_call(name: str, arguments: str) -> int:
-    return PER_MESSAGE + estimate(name) + estimate(arguments)
-
-
 # -- the output cap of a stage
 def stage_cap(stage: Stage, limits: Limits, window: int) -> int:
     """The caller's own, else a share of the window and never more than half of it."""
@@ -106,12 +83,19 @@ def replanner_cap(limits: Limits, window: int) -> int:
     return stage_cap("replan", limits, window)
 
 
+def summary_cap(compaction: Compaction, limits: Limits, window: int) -> int:
+    """Of a summary: small beside what it stands for, also in a small window."""
+    own = limits.max_output_tokens_per_call or compaction.summary_max_tokens
+    return min(own, compaction.summary_max_tokens, max(LEAST_OUTPUT, window // SUMMARY_SHARE))
+
+
 def cap_name(stage: Stage, limits: Limits, by: BudgetKind | None) -> str:
     """What bounds a call's output, in words."""
     if by is not None:
         return FIELDS[by]
-    part = SHARES[stage][0]
-    return "max_output_tokens_per_call" if limits.max_output_tokens_per_call else f"1/{part} of the context window"
+    if limits.max_output_tokens_per_call:
+        return "max_output_tokens_per_call"
+    return "summary_max_tokens" if stage == "compact" else f"1/{SHARES[stage][0]} of the context window"
 
 
 # -- the reserve

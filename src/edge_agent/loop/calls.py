@@ -78,7 +78,8 @@ def told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
     """A call that a person has changed says so, or the model would think that its own had been made."""
     made = _made_with(walk, key)
     changed = prompts.edited(canonical(made)) if made is not None and made != call.arguments else ""
-    return ToolMessage(call_id=call.id, name=call.name, text=changed + model_view(said(ended)), ok=went_well(ended))
+    text = changed + model_view(said(ended), walk.created.compaction.max_tool_output_chars)
+    return ToolMessage(call_id=call.id, name=call.name, text=text, ok=went_well(ended))
 
 
 def _made_with(walk: Walk, key: str) -> JsonObject | None:

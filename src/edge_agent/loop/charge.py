@@ -14,11 +14,12 @@ from edge_agent.loop.listen import Heard
 from edge_agent.loop.walk import Walk
 
 NEARLY = 0.95  # of its output cap; an answer that is cut there was cut by it
-_PHASES: Mapping[Stage, Literal["plan", "execute", "replan", "synthesize"]] = {
+_PHASES: Mapping[Stage, Literal["plan", "execute", "replan", "synthesize", "compact"]] = {
     "plan": "plan",
     "round": "execute",
     "replan": "replan",
     "final": "synthesize",
+    "compact": "compact",
 }
 
 

@@ -20,12 +20,12 @@ from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.state import used
 from edge_agent.core.usage import Amount
 from edge_agent.loop import approvals, kin, prompts
-from edge_agent.loop.ask import ModelGaveUp
 from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.charge import unheard
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.hooking import Aborted, HookFailed
 from edge_agent.loop.structured import NoOutput
+from edge_agent.loop.tries import ModelGaveUp
 from edge_agent.loop.turns import HandedInCircles, OffPalette
 
 
@@ -93,6 +93,10 @@ RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record s
 ROLL_BACK = "Roll the deployment back and resume the run, or fork it. Nothing was done or repeated."
 FIND_OUT = "Find out whether the call happened; a new run or a resume goes on after it, without repeating it."
 FORK = "Fork the run before its answer, with another model or another schema: what is on record stays as it is."
+LARGER = (
+    "Fork the run with a model that has a larger context window, or start it with a shorter input or history. Where "
+    "the model's window is larger than it is taken for, set EDGE_AGENT_CONTEXT_WINDOW and resume the run."
+)
 _REASONS: tuple[tuple[type[EdgeAgentError], str, str, str], ...] = (
     (Drift, "drift", "drift", ROLL_BACK),
     (ConfigError, "config", "config", RESUME),
@@ -108,7 +112,8 @@ _REASONS: tuple[tuple[type[EdgeAgentError], str, str, str], ...] = (
 def why(error: EdgeAgentError) -> ErrorInfo:
     """A failure in words a person can act on."""
     if isinstance(error, ModelGaveUp):
-        return ErrorInfo(kind="provider", code=error.failure.error, message=str(error), remedy=RESUME)
+        remedy = LARGER if error.failure.error == "context-overflow" else RESUME
+        return ErrorInfo(kind="provider", code=error.failure.error, message=str(error), remedy=remedy)
     known = (row[1:] for row in _REASONS if isinstance(error, row[0]))
     kind, code, remedy = next(known, ("internal", "internal", RESUME))
     return ErrorInfo(kind=kind, code=code, message=str(error), remedy=remedy)

@@ -22,7 +22,7 @@ from edge_agent.core.ports import Record
 from edge_agent.core.signals import Cancelled, Suspend
 from edge_agent.core.tooling import HANDOFF
 from edge_agent.loop.calls import told
-from edge_agent.loop.direct import history
+from edge_agent.loop.parts import Past
 from edge_agent.loop.planned import whole
 from edge_agent.loop.recorded import NoClock, RecordedTools, Unheard
 from edge_agent.loop.replay import Differs, EndOfRecords, ReplayWalk
@@ -58,7 +58,10 @@ class _Recalling(ReplayWalk):
             run_id, records, Ports(clock=NoClock(), sink=Unheard(), agent=agent, model=_no_model, tools=tools)
         )
         self.attempt = ""
-        self.shown: tuple[Message, ...] = (*history(self), UserMessage(text=self.created.input))
+        self.shown: tuple[Message, ...] = (
+            *Past(self.created.history).messages,
+            UserMessage(text=self.created.input),
+        )
 
     def hand_over(self, name: str | None) -> None:
         """To whomever the log says: whether the code still has that agent is no matter here."""
@@ -72,7 +75,7 @@ class _Recalling(ReplayWalk):
         build: Callable[[], ModelRequest],
         tools: OfferedTools | None,
     ) -> None:
-        if isinstance(asked, ModelRefused):
+        if isinstance(asked, ModelRefused) or (asked and asked.stage == "compact"):
             return
         offered = (asked and asked.tools) or tools
         if offered is not None:

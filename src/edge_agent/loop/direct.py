@@ -2,29 +2,33 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from edge_agent.core import keys
 from edge_agent.core.events import (
     Boundary,
+    DeliveredMessage,
     Fault,
     FinishReason,
     ModelAnswered,
     StopReason,
 )
 from edge_agent.core.journal import Draft
-from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, ToolSpec, UserMessage
+from edge_agent.core.messages import Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
+from edge_agent.loop.folding import Context, fold, harder, stale_results, to_fold, told_cleared
 from edge_agent.loop.hooking import may
 from edge_agent.loop.offer import described, offer
+from edge_agent.loop.parts import Foldable, Past
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
-from edge_agent.loop.turns import Turns, keep_to_palette
+from edge_agent.loop.talk import Talk
+from edge_agent.loop.turns import keep_to_palette
 from edge_agent.loop.walk import Walk
 
 Stop = Literal["max_steps", "budget", "cancelled"]
@@ -45,70 +49,40 @@ class Ending:
 class Assignment:
     """What the rounds of a scope are to do.
 
-    system: of the agent whose turn it is. most_rounds: None for no cap. last_round: at a cap one more round without
-    tools is made, from the reserve. kept: what stays reserved for the run's final answer meanwhile.
+    system: of the agent whose turn it is. opening: what they begin with, as it is now; parts: those of its parts that
+    can be folded. most_rounds: None for no cap. last_round: at a cap one more round without tools is made, from the
+    reserve. kept: what stays reserved for the run's final answer meanwhile.
     """
 
     scope: str
     system: Callable[[], str]
-    opening: tuple[Message, ...]
+    opening: Callable[[], tuple[Message, ...]]
+    parts: tuple[Foldable, ...]
     most_rounds: int | None
     last_round: bool
-    kept: Callable[["Talk"], Amount]
-
-
-@dataclass(slots=True)
-class Talk:
-    """The conversation so far. Built from records alone. `refused`: a model call did not fit the caps any more.
-    `text_next`: the model went round in circles, so the next round offers no tools."""
-
-    messages: list[Message]
-    rejections: int = 0
-    after_tools: bool = False
-    refused: bool = False
-    text_next: bool = False
-    turns: Turns = field(default_factory=Turns)
-
-    def reject(self, reminder: str | None) -> None:
-        """The answer leaves the history; what the hook reminds of comes in its place."""
-        self.rejections, self.after_tools = self.rejections + 1, False
-        if reminder:
-            self.messages.append(UserMessage(text=reminder))
-
-    def shortened(self, most: int | None) -> "Talk":
-        """With at most so many characters of each result of a tool; None: all of them."""
-        if most is None:
-            return self
-        return Talk([_shortened(one, most) if isinstance(one, ToolMessage) else one for one in self.messages])
-
-    @property
-    def last_text(self) -> str:
-        return next((m.text for m in reversed(self.messages) if isinstance(m, AssistantMessage) and m.text), "")
-
-
-def _shortened(message: ToolMessage, most: int) -> ToolMessage:
-    text = message.text
-    return message if len(text) <= most else replace(message, text=text[:most] + prompts.clipped(len(text) - most))
+    kept: Callable[[Talk], Amount]
 
 
 async def direct(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
+    past, asked = Past(walk.created.history), UserMessage(text=walk.created.input)
     work = Assignment(
         scope=SCOPE,
         system=lambda: prompts.system(walk.agent.instructions),
-        opening=(*history(walk), UserMessage(text=walk.created.input)),
+        opening=lambda: (*past.messages, asked),
+        parts=(past,),
         most_rounds=walk.created.limits.max_steps,
         last_round=True,
         kept=lambda talk: _kept(walk, work, talk),
     )
-    talk = Talk([*work.opening])
+    talk = Talk(opening=work.opening())
     worked = await rounds(walk, work, talk)
     reason = worked.stop or ("max_tokens" if worked.finish_reason == "length" else "stop")
     if worked.finish_reason is None:
         return Ending(reason, worked.text)
-    before = Talk(talk.messages[:-1])
-    asked = Asked(lambda: _request(walk, work, before, (), final=False), walk.models)
-    form = await in_form(walk, "output", worked.text, asked)
+    request = _request(walk, work, talk, (), final=False)
+    before = replace(request, messages=request.messages[:-1])
+    form = await in_form(walk, "output", worked.text, Asked(lambda: before, walk.models))
     return Ending(reason, form.text, form.value)
 
 
@@ -126,22 +100,25 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
     for number in itertools.count(1):
         key = keys.round_(work.scope, number)
         boundary = await _boundary(walk, work, key, number, talk)
-        talk.messages += [UserMessage(text=message.text) for message in boundary.messages]
+        talk.clear(boundary.cleared)
+        context = _context(work, key, talk)
+        await fold(walk, context, boundary.compact)
+        talk.say(key, *_told(boundary.messages))
         if boundary.stop and not boundary.final:
             return Worked(stop=boundary.stop, text=talk.last_text)
         try:
-            answer = await ask(walk, _question(walk, work, key, boundary, talk))
+            answer = await ask(walk, _question(walk, work, boundary, context, talk))
         except Stopped as stopped:
             if boundary.stop or stopped.stop == "cancelled":
                 return Worked(stop=boundary.stop or stopped.stop, text=talk.last_text)
             talk.refused = True
             continue
         if answer.rejected:
-            talk.reject(answer.rejected.reminder)
+            talk.reject(key, answer.rejected.reminder)
             continue
         talk.rejections = 0
         message = answer.answered.message
-        talk.messages.append(message)
+        talk.say(key, message)
         if not boundary.stop and budget.cut_by_the_run(answer.answered):
             talk.refused = True  # what is left is for the answer at the end
             if not message.calls:
@@ -158,17 +135,13 @@ async def _take_turn(walk: Walk, talk: Talk, round_: Round) -> None:
     """The calls of an answer, and whose turn it is after them."""
     repeated = talk.turns.repeated(round_)
     keep_to_palette(walk, round_)
-    talk.messages += await call_tools(walk, replace(round_, repeated=repeated))
+    talk.say(round_.key, *await call_tools(walk, replace(round_, repeated=repeated)))
     talk.after_tools, talk.text_next = True, bool(repeated)
     talk.turns.hand_over(walk, round_)
 
 
-def history(walk: Walk) -> list[Message]:
-    """The turns of the earlier conversation."""
-    return [
-        UserMessage(text=turn.text) if turn.role == "user" else AssistantMessage(text=turn.text)
-        for turn in walk.created.history
-    ]
+def _told(messages: Sequence[DeliveredMessage]) -> list[UserMessage]:
+    return [UserMessage(text=message.text) for message in messages]
 
 
 def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered, kept: Callable[[], Amount]) -> Round:
@@ -196,13 +169,18 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     walk.ready()
     tools = () if _text_is_forced(walk, talk) else walk.tools.offered()
     messages, delivered = take_in_messages(walk, key, "round")
-    ahead = Talk([*talk.messages, *(UserMessage(text=message.text) for message in messages)], refused=talk.refused)
+    stale = stale_results(walk, talk)
+    ahead = talk.ahead(key, _told(messages), stale)
     stop, notes = _caps(walk, work, number, ahead, tools)
     final, clipped = _last_round(walk, work, ahead) if stop and work.last_round else (False, None)
-    if stop and not final:  # no round follows that could show them: they wait for whoever comes next
-        messages, delivered = (), []
     shown = () if stop else tools
-    boundary = Boundary(stop=stop, final=final, clipped=clipped, messages=messages, tools=offer(shown))
+    boundary = Boundary(stop=stop, final=final, clipped=clipped, messages=messages, tools=offer(shown), cleared=stale)
+    if stop and not final:  # no round follows that could show them: they wait for whoever comes next
+        boundary, delivered = replace(boundary, messages=(), cleared=()), []
+    else:
+        tokens, cap = walk.estimates.input(_next(walk, work, ahead, boundary, shown)), _cap(walk, final=final)
+        boundary = replace(boundary, compact=to_fold(walk, (ahead, *work.parts), tokens, cap))
+        notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, _told(messages), ()), after=ahead)
     files = described(walk, shown, boundary.tools)
     walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable), files=files)
     return boundary
@@ -257,7 +235,7 @@ def _kept(walk: Walk, work: Assignment, talk: Talk) -> Amount:
     limits = walk.created.limits
     if not budget.is_capped(limits):
         return Amount()
-    tokens = budget.estimated_input(_request(walk, work, talk, (), final=True))
+    tokens = walk.estimates.input(_request(walk, work, talk, (), final=True))
     return budget.kept_for_the_end(limits, walk.ports.context_window, tokens)
 
 
@@ -266,30 +244,48 @@ def _fits(
 ) -> budget.Overrun | None:
     if not budget.is_capped(walk.created.limits):
         return None
-    tokens = budget.estimated_input(_request(walk, work, talk, tools, final=not tools))
+    tokens = walk.estimates.input(_request(walk, work, talk, tools, final=not tools))
     return budget.overrun_of(walk, walk.models[0], tokens, cap, kept)
 
 
 # -- the request
-def _question(walk: Walk, work: Assignment, key: str, boundary: Boundary, talk: Talk) -> Question:
+def _context(work: Assignment, key: str, talk: Talk) -> Context:
+    return Context(
+        key=key,
+        parts=(talk, *work.parts),
+        kept=lambda: work.kept(talk),
+        talk=talk,
+        changed=lambda: talk.reopen(work.opening()),
+    )
+
+
+def _question(walk: Walk, work: Assignment, boundary: Boundary, context: Context, talk: Talk) -> Question:
     def build() -> ModelRequest:
         offered = {tool.name: tool for tool in walk.tools.offered()}
         tools = tuple(offered[name] for name in boundary.tools.names if name in offered)
-        return _request(walk, work, talk.shortened(boundary.clipped), tools, final=boundary.final)
+        return _next(walk, work, talk, boundary, tools)
 
-    limits, window = walk.created.limits, walk.ports.context_window
     return Question(
-        key=key,
+        key=context.key,
         stage="round",
         build=build,
-        cap=_final_cap(walk) if boundary.final else budget.round_cap(limits, window),
+        cap=_cap(walk, final=boundary.final),
         kept=lambda: Amount() if boundary.final else work.kept(talk),
         models=walk.models,
         tools=boundary.tools,
         may_reject=talk.rejections < MOST_REJECTIONS and not boundary.final,
         needs_tools=bool(boundary.tools.names),
         last=boundary.final,
+        shorter=harder(walk, context, boundary.compact),
     )
+
+
+def _cap(walk: Walk, *, final: bool) -> int:
+    return _final_cap(walk) if final else budget.round_cap(walk.created.limits, walk.ports.context_window)
+
+
+def _next(walk: Walk, work: Assignment, talk: Talk, boundary: Boundary, tools: tuple[ToolSpec, ...]) -> ModelRequest:
+    return _request(walk, work, talk.shortened(boundary.clipped), tools, final=boundary.final)
 
 
 def _request(walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:

@@ -159,7 +159,7 @@ class Listener:
                 tell(FinalTextDelta(part=self.part, offset=offset, delta=text))
             case "plan":
                 self._tell_plan(text)
-            case "replan":  # a verdict is read whole
+            case "replan" | "compact":  # a verdict is read whole, and a summary is no word to anybody
                 pass
         self.heard.text.add(text)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from edge_agent.core.canonical import canonical
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.events import FileRef, ToolCalled, ToolResult
 from edge_agent.core.long_strings import LONG
 from edge_agent.core.messages import JsonObject
@@ -16,16 +17,18 @@ from edge_agent.core.tooling import ToolFile, ToolOutput
 from edge_agent.loop import prompts
 from edge_agent.loop.walk import Walk
 
-MODEL_SEES = 20_000  # characters of one result
-_HEAD = 15_000
+MODEL_SEES = Compaction().max_tool_output_chars  # of one result, where nothing else is set
+_HEAD = 0.75  # of what a model sees of a long result
+_MARKER = 100  # characters that the marker may take
 
 
-def model_view(text: str) -> str:
-    """The beginning and the end of a long result, with a marker between them."""
-    if len(text) <= MODEL_SEES:
+def model_view(text: str, most: int) -> str:
+    """The beginning and the end of a result of more than `most` characters, with a marker between them; 0: all."""
+    if not most or len(text) <= most:
         return text
-    tail = MODEL_SEES - _HEAD - 100
-    return text[:_HEAD] + prompts.clipped(len(text) - _HEAD - tail) + text[-tail:]
+    head = int(_HEAD * most)
+    tail = most - head - _MARKER
+    return text[:head] + prompts.result_cut(len(text) - head - tail) + text[len(text) - tail :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +63,19 @@ def _kept(walk: Walk, result: ToolResult, given: tuple[ToolFile, ...]) -> Outcom
     for file in given:
         name = _file_name(f"{result.call_id}-{file.name}", taken)
         taken[name] = StoredFile(name=name, media_type=file.media_type, content=_cleaned(walk, file))
-    text, structured = result.output, result.structured
+    text, structured, most = result.output, result.structured, walk.created.compaction.max_tool_output_chars
     if len(text) > LONG:
         name = f"{result.call_id}.txt"
         taken[name] = StoredFile(name=name, media_type="text/plain; charset=utf-8", content=text.encode())
-        text = model_view(text)
+        text = model_view(text, most)
     if structured is not None and len(whole := canonical(structured)) > LONG:
         name = f"{result.call_id}.json"
         taken[name] = StoredFile(name=name, media_type="application/json", content=whole.encode())
         structured = None
     references = tuple(FileRef(name=f.name, media_type=f.media_type, bytes=len(f.content)) for f in taken.values())
-    shown = replace(result, output=text, structured=structured, model_chars=len(model_view(text)), files=references)
+    shown = replace(
+        result, output=text, structured=structured, model_chars=len(model_view(text, most)), files=references
+    )
     return Outcome(shown, tuple(taken.values()))
 
 

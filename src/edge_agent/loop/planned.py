@@ -14,14 +14,27 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import UserMessage
+from edge_agent.core.tokens import estimate
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import crossing
-from edge_agent.loop.direct import Assignment, Ending, Talk, Worked, direct, rounds
+from edge_agent.loop.direct import Assignment, Ending, Worked, direct, rounds
 from edge_agent.loop.hooking import may
+from edge_agent.loop.parts import Past
 from edge_agent.loop.stages import decide, make_plan, synthesize
 from edge_agent.loop.steering import take_in_messages
+from edge_agent.loop.talk import Talk
 from edge_agent.loop.walk import Walk
-from edge_agent.loop.work import Done, Work, briefing, kept_for_answer, messages_of, outcomes_of, step_key
+from edge_agent.loop.work import (
+    Done,
+    Work,
+    briefing,
+    kept_for_answer,
+    messages_of,
+    outcomes_of,
+    parts_of,
+    step_key,
+    take_folds,
+)
 
 LONGEST_SUMMARY = 4_000  # characters of a step's report that later stages see
 ASKED: frozenset[ReplanCause] = frozenset({"user-message", "llm-decision", "predicate"})
@@ -34,8 +47,8 @@ async def whole(walk: Walk) -> Ending:
 
 async def planned(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
-    created = await make_plan(walk)
-    work = Work(todo=list(created.plan.steps))
+    work = Work(past=Past(walk.created.history))
+    work.todo = list((await make_plan(walk, work)).plan.steps)
     most = walk.created.limits.max_iterations
     while work.todo:
         if most is not None and len(work.done) >= most:
@@ -76,6 +89,7 @@ async def _execute(walk: Walk, work: Work) -> None:
     if end is not None:
         walk.seen(key, StepStarted)
         await walk.over(key, lambda: _rounds(walk, work, step, number), but=f"{key}/replan")
+        take_folds(walk, work, key)
     else:
         end = await _work_off(walk, work, step, number)
     work.said += messages_of(walk, key)
@@ -97,7 +111,7 @@ async def _work_off(walk: Walk, work: Work, step: PlanStep, number: int) -> Step
 
 async def _rounds(walk: Walk, work: Work, step: PlanStep, number: int) -> Worked:
     assignment = _assignment(walk, work, step, number)
-    return await rounds(walk, assignment, Talk([*assignment.opening]))
+    return await rounds(walk, assignment, Talk(opening=assignment.opening()))
 
 
 async def _begin_step(walk: Walk, work: Work, step: PlanStep, number: int) -> bool:
@@ -123,7 +137,8 @@ def _assignment(walk: Walk, work: Work, step: PlanStep, number: int) -> Assignme
     return Assignment(
         scope=step_key(number),
         system=lambda: prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions),
-        opening=briefing(walk, work, brief),
+        opening=lambda: briefing(walk, work, brief),
+        parts=parts_of(walk, work),
         most_rounds=walk.created.limits.max_steps_per_task,
         last_round=False,
         kept=lambda _: kept_for_answer(walk, work),
@@ -215,5 +230,5 @@ def _over(walk: Walk, work: Work) -> budget.Overrun | None:
     if over is not None or not budget.is_capped(limits):
         return over
     kept = kept_for_answer(walk, work)
-    tokens = sum(budget.estimate(message.text) for message in briefing(walk, work) if isinstance(message, UserMessage))
+    tokens = sum(estimate(message.text) for message in briefing(walk, work) if isinstance(message, UserMessage))
     return budget.overrun_of(walk, walk.created.models[0], tokens, budget.LEAST_OUTPUT, kept)

@@ -1,11 +1,14 @@
 """The stages around the steps of a planned run: the plan before them, the verdict after each, and the answer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
+from edge_agent.core import keys
 from edge_agent.core.events import (
     Boundary,
     Fault,
+    Folding,
     Plan,
     PlanCreated,
     PlanRevised,
@@ -21,27 +24,30 @@ from edge_agent.core.messages import AssistantMessage, JsonObject, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
-from edge_agent.loop.ask import ModelGaveUp, Question, Stopped, ask
+from edge_agent.loop.ask import Question, Stopped, ask
 from edge_agent.loop.direct import Ending
+from edge_agent.loop.folding import Context, fold, harder, to_fold
 from edge_agent.loop.planning import NoPlan, Planned, Verdict, parse_plan, parse_verdict, plan_schema, verdict_schema
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
+from edge_agent.loop.tries import ModelGaveUp
 from edge_agent.loop.walk import Walk
-from edge_agent.loop.work import Work, briefing, final_request, kept_for_answer, step_key
+from edge_agent.loop.work import Work, briefing, final_request, kept_for_answer, parts_of, step_key, take_folds
 
 T = TypeVar("T")
 MOST_STEPS = 8  # of a plan, where the limits say nothing
 
 
 # -- the plan
-async def make_plan(walk: Walk) -> PlanCreated:
+async def make_plan(walk: Walk, work: Work) -> PlanCreated:
     """A planner that fails costs the run its plan, not its answer: then one step answers directly."""
     if found := walk.seen("plan", PlanCreated):
-        await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", Work(todo=[]), _read_plan))
+        await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", work, _read_plan))
+        take_folds(walk, work, "plan")
         return found
     notes: list[Draft] = []
     try:
-        planned = await _ask_for(walk, "plan", "plan", Work(todo=[]), _read_plan)
+        planned = await _ask_for(walk, "plan", "plan", work, _read_plan)
         created = PlanCreated(plan=planned.plan, warnings=planned.warnings)
     except (ModelGaveUp, NoPlan, Stopped) as error:
         only = PlanStep(id="answer", description=walk.created.input, requires_tools=True)
@@ -65,6 +71,7 @@ async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
     key = f"{step_key(work.done[-1].number)}/replan"
     if found := walk.seen(f"{key}/decision", ReplanDecision):
         await walk.over(key, lambda: _ask_for(walk, key, "replan", work, _read_verdict))
+        take_folds(walk, work, key)
         return found
     notes: list[Draft] = []
     try:
@@ -116,14 +123,16 @@ async def synthesize(walk: Walk, work: Work) -> Ending:
     last = work.done[-1].end.summary if work.done else ""
     if boundary.stop:
         return Ending("budget", last)
-    limits, window = walk.created.limits, walk.ports.context_window
+    context = _context(walk, "final", work)
+    await fold(walk, context, boundary.compact)
     question = Question(
         key="final",
         stage="final",
         build=lambda: final_request(walk, work),
-        cap=budget.final_cap(limits, window),
+        cap=budget.final_cap(walk.created.limits, walk.ports.context_window),
         kept=Amount,
         models=walk.created.synthesizer_models or walk.created.models,
+        shorter=harder(walk, context, boundary.compact),
     )
     try:
         answered = (await ask(walk, question)).answered
@@ -144,21 +153,30 @@ def _final_boundary(walk: Walk, work: Work) -> Boundary:
         return found
     walk.ready()
     messages, delivered = take_in_messages(walk, "final", "final")
-    ahead = Work(todo=work.todo, done=work.done, said=[*work.said, *messages])
-    tokens = budget.estimated_input(final_request(walk, ahead))
+    ahead = replace(work, said=[*work.said, *messages])
+    tokens = walk.estimates.input(final_request(walk, ahead))
     cap = budget.final_cap(walk.created.limits, walk.ports.context_window)
     writer = (walk.created.synthesizer_models or walk.created.models)[0]
     if budget.overrun_of(walk, writer, tokens, cap, Amount()):
         walk.write(Draft(key="final", event=Boundary(stop="budget")))
     else:
-        walk.write(Draft(key="final", event=Boundary(final=True, messages=messages)), *delivered)
+        compact = to_fold(walk, parts_of(walk, ahead), tokens, cap)
+        walk.write(Draft(key="final", event=Boundary(final=True, messages=messages, compact=compact)), *delivered)
     return walk.kept("final", Boundary)
+
+
+def _context(walk: Walk, key: str, work: Work) -> Context:
+    return Context(key=key, parts=parts_of(walk, work), kept=lambda: kept_for_answer(walk, work))
 
 
 # -- a JSON answer, with one repair
 async def _ask_for(walk: Walk, key: str, stage: Stage, work: Work, read: Callable[[Walk, str], T]) -> T:
     """Raises NoPlan when the repaired answer is none either, and what `ask` raises."""
-    answer = (await ask(walk, _question(walk, key, stage, work))).answered.message
+    question, context = _question(walk, key, stage, work), _context(walk, key, work)
+    folding = await _folding(walk, question, context)
+    await fold(walk, context, folding)
+    question = replace(question, shorter=harder(walk, context, folding))
+    answer = (await ask(walk, question)).answered.message
     await walk.take_in_tools(key, again=False)
     try:
         return read(walk, answer.text)
@@ -166,6 +184,23 @@ async def _ask_for(walk: Walk, key: str, stage: Stage, work: Work, read: Callabl
         mend = (AssistantMessage(text=answer.text), UserMessage(text=prompts.mend_plan(str(fault))))
         question = _question(walk, f"{key}/repair", stage, work, *mend)
         return read(walk, (await ask(walk, question)).answered.message.text)
+
+
+async def _folding(walk: Walk, question: Question, context: Context) -> Folding | None:
+    """Where something has to be folded before this stage, a boundary of its own says so."""
+    key = f"{question.key}/context"
+    if found := walk.seen(key, Boundary):
+        return found.compact
+    if walk.has(keys.attempt(question.key, 0)) or not any(part.older(0) for part in context.parts):
+        return None
+    walk.frontier(key)
+    await walk.take_in_tools(key, again=False)
+    walk.ready()
+    folding = to_fold(walk, context.parts, walk.estimates.input(question.build()), question.cap)
+    if folding is None:
+        return None
+    walk.write(Draft(key=key, event=Boundary(compact=folding)))
+    return walk.kept(key, Boundary).compact
 
 
 def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMessage | UserMessage) -> Question:

@@ -21,6 +21,7 @@ from edge_agent.core.ports import Clock, Send, Sink, StoredFile
 from edge_agent.core.price import Price
 from edge_agent.core.signals import Cancelled, Suspend, Yield
 from edge_agent.core.tooling import Tools
+from edge_agent.loop.estimates import Estimates
 
 T = TypeVar("T")
 E = TypeVar("E", bound=RecordedEvent)
@@ -117,6 +118,7 @@ class Walk:
         self.run_id, self.journal, self.ports, self.slice = run_id, journal, ports, slice_
         self.created: RunCreated = journal.created
         self.agent, self.tools = ports.agent, ports.tools
+        self.estimates = Estimates()
         self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
         self._slots = asyncio.Semaphore(PARALLEL_CALLS)
         self._tools_taken_in = False

@@ -8,7 +8,9 @@ from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.events import (
     Boundary,
     CallOutcome,
+    ContextCompacted,
     DeliveredMessage,
+    Part,
     PlanStep,
     StepCompleted,
     StopReason,
@@ -17,7 +19,7 @@ from edge_agent.core.messages import Message, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
-from edge_agent.loop.direct import history
+from edge_agent.loop.parts import Foldable, Older, Past
 from edge_agent.loop.walk import Walk
 
 
@@ -32,16 +34,20 @@ class Done:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """said: every message that was delivered so far. revisions: those that count; revised: all of them.
-    stop: why the work ended, where it did before its time."""
+    """past: the earlier conversation. said: every message that was delivered so far. revisions: those that count;
+    revised: all of them. stop: why the work ended, where it did before its time. summary: stands for the reports of the
+    first `folded` steps."""
 
-    todo: list[PlanStep]
+    past: Past
+    todo: list[PlanStep] = field(default_factory=list[PlanStep])
     done: list[Done] = field(default_factory=list[Done])
     said: list[DeliveredMessage] = field(default_factory=list[DeliveredMessage])
     revisions: int = 0
     revised: int = 0
     index: int = 0
     stop: StopReason = "stop"
+    summary: str = ""
+    folded: int = 0
 
     @property
     def last_blocked(self) -> bool:
@@ -76,13 +82,49 @@ def outcomes_of(walk: Walk, key: str) -> tuple[CallOutcome, ...]:
 
 # -- what a stage is told
 def reports(walk: Walk, work: Work) -> list[str]:
-    """Each executed step with its summary and what its tools found, clipped."""
-    told: list[str] = []
-    for done in work.done:
-        report = prompts.step_report(done.number, done.step.description, done.end.summary, blocked=done.end.blocked)
-        findings = [prompts.finding(call.name, said(call)) for call in calls_of(walk, step_key(done.number))]
-        told.append("\n".join([report, *findings]))
-    return told
+    """Each executed step with its summary and what its tools found, clipped; the first ones perhaps as one summary."""
+    earlier = [prompts.steps_so_far(work.summary)] if work.summary else []
+    return [*earlier, *(_report(walk, done) for done in work.done[work.folded :])]
+
+
+def _report(walk: Walk, done: Done) -> str:
+    report = prompts.step_report(done.number, done.step.description, done.end.summary, blocked=done.end.blocked)
+    findings = [prompts.finding(call.name, said(call)) for call in calls_of(walk, step_key(done.number))]
+    return "\n".join([report, *findings])
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The executed steps of a plan, as a part of a prompt."""
+
+    walk: Walk
+    work: Work
+    name: Part = "trace"
+
+    def older(self, keep: int) -> Older | None:
+        work = self.work
+        fresh = work.done[work.folded : max(work.folded, len(work.done) - keep)]
+        if not fresh:
+            return None
+        pieces = [_report(self.walk, done) for done in fresh]
+        return Older(pieces=pieces, earlier=work.summary, replaces=tuple(step_key(done.number) for done in fresh))
+
+    def take(self, folded: ContextCompacted) -> None:
+        self.work.summary, self.work.folded = folded.summary or "", keys.step_of(folded.replaces[-1]) or 0
+
+
+def parts_of(walk: Walk, work: Work) -> tuple[Foldable, ...]:
+    """What every stage of a planned run can fold."""
+    return (Trace(walk, work), work.past)
+
+
+def take_folds(walk: Walk, work: Work, key: str) -> None:
+    """What was folded under `key`, also where that is not entered again."""
+    parts = {part.name: part for part in parts_of(walk, work)}
+    for under in walk.journal.under.get(key, ()):
+        folded = walk.journal.event(under, ContextCompacted)
+        if folded is not None and folded.summary is not None and folded.scope in parts:
+            parts[folded.scope].take(folded)
 
 
 def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
@@ -91,7 +133,7 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
     parts = [prompts.request(walk.created.input), *prompts.plan_so_far(reports(walk, work), ahead)]
     if work.said:
         parts.append(prompts.said_meanwhile(work.said))
-    return (*history(walk), UserMessage(text="\n\n".join([*parts, *more])))
+    return (*work.past.messages, UserMessage(text="\n\n".join([*parts, *more])))
 
 
 # -- the answer at the end, and what is kept for it
@@ -107,7 +149,9 @@ def final_request(walk: Walk, work: Work) -> ModelRequest:
 
 def kept_for_answer(walk: Walk, work: Work) -> Amount:
     """The reserve of the final answer: its input as it would be now, with room for one more report, and its output."""
-    tokens = budget.estimated_input(final_request(walk, work)) + ONE_MORE_REPORT
+    if not budget.is_capped(walk.created.limits):
+        return Amount()
+    tokens = walk.estimates.input(final_request(walk, work)) + ONE_MORE_REPORT
     return budget.kept_for_the_end(walk.created.limits, walk.ports.context_window, tokens)
 
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field, TypeAdapter
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.price import Price
 from edge_agent.core.prompting import StageName, Wish, thinking_fault
+from edge_agent.wire.compaction import compaction_fields
 from edge_agent.wire.entries import LEAST_WINDOW, CachingEntry, PriceEntry, Provider, http_url
 from edge_agent.wire.variables import Variables, checked, entries, wrong
 
@@ -163,6 +164,12 @@ class ModelSettings(Variables):
     def context_window(self) -> int | None:
         """Tokens, of every model; None where each has its own."""
         return self.whole("EDGE_AGENT_CONTEXT_WINDOW", 0, LEAST_WINDOW, 100_000_000) or None
+
+    @cached_property
+    def compaction(self) -> Mapping[str, Any]:
+        """What is laid over the `Compaction` in the code."""
+        text = self.env.get("EDGE_AGENT_COMPACTION")
+        return {} if text is None else checked("EDGE_AGENT_COMPACTION", compaction_fields, text)
 
 
 def _wish(variable: str, value: object) -> Wish:

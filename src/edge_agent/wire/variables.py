@@ -26,6 +26,7 @@ EXAMPLES = {
     "EDGE_AGENT_LIMITS": '{"max_steps": 20, "max_total_tokens": 200000}',
     "EDGE_AGENT_PRICES": '{"openai-compatible/some-model": {"input": 0.5, "cached": 0.05, "output": 2.0}}',
     "EDGE_AGENT_CONTEXT_WINDOW": "32768",
+    "EDGE_AGENT_COMPACTION": '{"threshold_ratio": 0.7, "keep_recent_turns": 6}',
     "EDGE_AGENT_MODEL_TIMEOUT": "120",
     "EDGE_AGENT_STALL_TIMEOUT": "60",
     "EDGE_AGENT_MAX_RETRIES": "2",

@@ -7,6 +7,7 @@ model call:
 
     run.created, run.started
     ├─ boundary                          before each round: what it stops, what it offers
+    ├─ model.requested, …, context.compacted    where it says that something is folded first
     ├─ model.requested                   one attempt; its key is the `part` of the deltas
     │   ├─ step.reasoning-delta*, step.text-delta*
     │   └─ model.answered | model.failed (then the next attempt, perhaps after run.waiting)
@@ -48,8 +49,10 @@ from edge_agent.core.events.plan_events import (
 )
 from edge_agent.core.events.round_events import (
     Boundary,
+    ContextCompacted,
     DeliveredMessage,
     FinishReason,
+    Folding,
     Handoff,
     ModelAnswered,
     ModelFailed,
@@ -57,6 +60,7 @@ from edge_agent.core.events.round_events import (
     ModelRejected,
     ModelRequested,
     OfferedTools,
+    Part,
     Stage,
 )
 from edge_agent.core.events.run_events import (
@@ -117,6 +121,7 @@ RecordedEvent = (
     | RunCancelled
     | RunFailed
     | Boundary
+    | ContextCompacted
     | ModelRequested
     | ModelAnswered
     | ModelFailed
@@ -165,6 +170,7 @@ __all__ = [
     "BudgetExceeded",
     "CallOutcome",
     "CancelRequested",
+    "ContextCompacted",
     "DeliveredMessage",
     "Delta",
     "EgressRequest",
@@ -176,6 +182,7 @@ __all__ = [
     "FinalReasoningDelta",
     "FinalTextDelta",
     "FinishReason",
+    "Folding",
     "ForkedFrom",
     "Handoff",
     "Log",
@@ -191,6 +198,7 @@ __all__ = [
     "OfferedTools",
     "OnUnknown",
     "ParentRun",
+    "Part",
     "PassingEvent",
     "Plan",
     "PlanCreated",

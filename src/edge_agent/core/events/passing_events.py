@@ -78,7 +78,7 @@ class ToolProgress:
 class UsageSoFar:
     """After each model call, over the whole run. In the phase subagent: of the child that works on `call_id` alone."""
 
-    phase: Literal["plan", "execute", "replan", "synthesize", "subagent"]
+    phase: Literal["plan", "execute", "replan", "synthesize", "compact", "subagent"]
     usage: Amount
     cost_usd: float = 0.0
     call_id: str | None = None

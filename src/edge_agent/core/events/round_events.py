@@ -8,7 +8,7 @@ from edge_agent.core.events.plan_events import ReplanCause
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.usage import Usage
 
-Stage = Literal["plan", "round", "replan", "final"]
+Stage = Literal["plan", "round", "replan", "final", "compact"]
 FinishReason = Literal["stop", "length", "tool-calls", "filtered", "paused", "other"]
 
 
@@ -28,13 +28,27 @@ class DeliveredMessage:
     text: str
 
 
+Part = Literal["history", "trace", "rounds"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """What is folded before the model is asked, in that order: turns of the history, steps of a plan (the trace),
+    rounds. tokens: of the request as it would have been. window: of what the writer of a summary is shown a share."""
+
+    parts: tuple[Part, ...]
+    tokens: int
+    window: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
     """The one place that looks at the tail: the conversation is built from it and only from it.
 
     stop: why no further round or step is made (cancelled: the cancel of the step). final: the last round, without
-    tools, from the reserve. clipped: characters of each tool's result that this round sees, where not all of them fit
-    the caps. replan: after a step, why the replanner is asked, or why not.
+    tools, from the reserve. clipped: characters of each tool's result that are seen, where not all of them fit. replan:
+    after a step, why the replanner is asked, or why not. cleared: keys of calls for whose results a line stands from
+    here on. compact: what is folded first.
     """
 
     stop: Literal["max_steps", "budget", "cancelled"] | None = None
@@ -43,7 +57,26 @@ class Boundary:
     messages: tuple[DeliveredMessage, ...] = ()
     replan: ReplanCause | None = None
     tools: OfferedTools = OfferedTools()
+    cleared: tuple[str, ...] = ()
+    compact: Folding | None = None
     type: Literal["boundary"] = "boundary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompacted:
+    """`summary` stands for what was folded since the beginning: the first `turns` of the history, or the steps or
+    rounds up to the last of `replaces`, which names those that are folded now. `reason`: why nobody could write it, so
+    that it only says what is missing. Scope `tool-results` (their calls are named) and `overflow` (the request was too
+    long, so it is folded harder) are for readers. Tokens are estimated, of the whole request."""
+
+    scope: Part | Literal["tool-results", "overflow"]
+    before_tokens: int
+    after_tokens: int
+    replaces: tuple[str, ...] = ()
+    turns: int = 0
+    summary: str | None = None
+    reason: str | None = None
+    type: Literal["context.compacted"] = "context.compacted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +132,11 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRefused:
-    """An attempt that is not made: it does not fit the caps any more, or its step was cancelled."""
+    """An attempt that is not made: it does not fit the caps any more, its step was cancelled, or the request, of so
+    many estimated tokens, is longer than the context window."""
 
-    stop: Literal["budget", "cancelled"]
+    stop: Literal["budget", "cancelled", "context-overflow"]
+    estimated_input: int | None = None
     type: Literal["model.refused"] = "model.refused"
 
 

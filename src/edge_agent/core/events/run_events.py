@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from edge_agent.core.compaction import Compaction
 from edge_agent.core.limits import BudgetKind, Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.usage import Usage
@@ -68,6 +69,7 @@ class RunCreated:
     history: tuple[Turn, ...] = ()
     metadata: JsonObject | None = None
     parent: ParentRun | None = None
+    compaction: Compaction = field(default_factory=Compaction)
     type: Literal["run.created"] = "run.created"
 
     @property

@@ -1,0 +1,54 @@
+"""How many tokens a request sends, as far as can be told without its tokenizer: rather too many than too few."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from edge_agent.core.canonical import canonical
+from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, ToolSpec
+from edge_agent.core.model import ModelRequest
+from edge_agent.core.tokens import estimate
+
+FRAME, PER_MESSAGE, PER_TOOL = 48, 8, 16  # tokens of what a provider writes around a request, a message, a tool
+
+
+class Estimates:
+    """Of one request after another that have most of their parts in common: each part is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, int]] = {}
+
+    def input(self, request: ModelRequest) -> int:
+        """Tokens of everything the request sends, and of what providers write around it."""
+        schema = PER_TOOL + estimate(canonical(request.output_schema)) if request.output_schema is not None else 0
+        tools = sum(self._once(tool, _of_tool) for tool in request.tools)
+        return FRAME + self._once(request.system, estimate) + self.messages(request.messages) + tools + schema
+
+    def messages(self, messages: Sequence[Message]) -> int:
+        return sum(self._once(message, _of_message) for message in messages)
+
+    def _once(self, part: Any, measure: Callable[[Any], int]) -> int:
+        """By identity, and holding on to it: an id may be given again to another object."""
+        known = self._known.get(id(part))
+        if known is None or known[0] is not part:
+            known = self._known[id(part)] = (part, measure(part))
+        return known[1]
+
+
+def estimated_input(request: ModelRequest) -> int:
+    return Estimates().input(request)
+
+
+def _of_tool(tool: ToolSpec) -> int:
+    return PER_TOOL + estimate(canonical(tool))
+
+
+def _of_message(message: Message) -> int:
+    tokens = PER_MESSAGE + estimate(message.text)
+    if isinstance(message, AssistantMessage):
+        tokens += sum(_of_call(call.name, canonical(call.arguments)) for call in message.calls)
+        tokens += sum(estimate(canonical(part.data)) for part in message.opaque)
+    return tokens + (estimate(message.name) if isinstance(message, ToolMessage) else 0)
+
+
+def _of_call(name: str, arguments: str) -> int:
+    return PER_MESSAGE + estimate(name) + estimate(arguments)
