@@ -53,6 +53,11 @@ def test_every_listed_model_has_a_date_a_source_and_a_plausible_price() -> None:
         assert listed.window >= 16_000
 
 
+def test_writing_a_claude_s_cache_costs_more_than_other_input() -> None:
+    price = TABLE["anthropic/claude-opus-5"].price
+    assert price == Price(input=5.0, cached=0.5, cache_write=6.25, output=25.0)
+
+
 def test_a_configured_price_wins_by_the_whole_name_or_the_models_alone() -> None:
     variable = '{"openai/gpt-5-mini": {"input": 9, "output": 9}, "mine": {"input": 1, "cached": 0.1, "output": 2}}'
     read = settings(EDGE_AGENT_PRICES=variable, **ELSEWHERE)

@@ -21,6 +21,7 @@ from edge_agent.core.model import (
 from edge_agent.core.usage import Usage
 from edge_agent.models.anthropic.answer import MessagesAnswer
 from edge_agent.models.failures import Source
+from tests.conftest import Figure
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"
 PROVIDERS = ("anthropic", "duplicate-message-start")
@@ -81,11 +82,11 @@ def raw(body: bytes, name: str) -> str:
     return "".join(one[name] for one in told if isinstance(one.get(name), str))
 
 
-def test_the_recorded_data_is_there() -> None:
+def test_the_recorded_data_is_there(figure: Figure) -> None:
     if not FIXTURES.is_dir():
         pytest.skip(f"the recorded data is not there: {FIXTURES} (set EDGE_AGENT_FIXTURES)")
     assert sorted(EXPECTED) == FILES
-    print(f"\n{len(FILES)} recordings of Anthropic, {sum(len(recorded(name)) for name in FILES)} bytes, none skipped")
+    figure(f"{len(FILES)} recordings of Anthropic, {sum(len(recorded(name)) for name in FILES)} bytes, none skipped")
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

@@ -13,6 +13,7 @@ from edge_agent.models.adapter import Call
 from edge_agent.models.anthropic import Anthropic
 from edge_agent.models.anthropic.layout import blocks_of
 from edge_agent.models.endpoint import Endpoint, Profile
+from tests.conftest import Figure
 from tests.wire.anthropic_rules import faults
 
 Json = dict[str, Any]
@@ -374,7 +375,7 @@ def histories() -> list[tuple[Message, ...]]:
     ]
 
 
-def test_every_model_with_every_wish_and_every_history_keeps_the_rules() -> None:
+def test_every_model_with_every_wish_and_every_history_keeps_the_rules(figure: Figure) -> None:
     count = 0
     for model, wish, history in product(MODELS, WISHES, histories()):
         for tools, choice, schema in product(((), (ADD, NOW)), ("auto", "none", "required"), (None, SCHEMA)):
@@ -383,10 +384,10 @@ def test_every_model_with_every_wish_and_every_history_keeps_the_rules() -> None
             told = call(asked, model).body
             assert len(marks(told)) == 2
             count += 1
-    print(f"\n{count} requests, no fault")
+    figure(f"{count} requests, no fault")
 
 
-def test_a_request_begins_with_the_one_before_it() -> None:
+def test_a_request_begins_with_the_one_before_it(figure: Figure) -> None:
     """Ten rounds: what a cache holds of one request is used by the next."""
     messages: list[Message] = [UserMessage(text="Add up everything. " * 20)]
     before, shares = "", list[float]()
@@ -407,5 +408,5 @@ def test_a_request_begins_with_the_one_before_it() -> None:
         messages += [calling(*ids, text="Let me go", opaque=(layout,)), *(result(id_, "42 " * 30) for id_ in ids)]
         if number == 5:
             messages.append(UserMessage(text="Use metres."))
-    print(f"\nshare of a request the next one begins with: at least {min(shares):.4f} in {len(shares)} rounds")
+    figure(f"share of a request the next one begins with: at least {min(shares):.4f} in {len(shares)} rounds")
     assert min(shares) >= 0.97

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.workerd.client import Api, Event, find, text_of, types
 from tests.workerd.conftest import HERE, variables
@@ -72,7 +73,7 @@ def test_text_streams_and_its_tokens_are_counted(api: Api) -> None:
     assert find(events, "run.completed")["text"] == "One two three four."
 
 
-def test_thoughts_two_calls_at_once_and_what_all_of_it_cost(api: Api, model: Running) -> None:
+def test_thoughts_two_calls_at_once_and_what_all_of_it_cost(api: Api, model: Running, figure: Figure) -> None:
     run_id = f"thinks-{id(api)}"
     api.start(f"run {run_id} that thinks", run_id=run_id, agent="counter")
     events = list(api.stream(run_id))
@@ -88,7 +89,7 @@ def test_thoughts_two_calls_at_once_and_what_all_of_it_cost(api: Api, model: Run
     assert [answer["cost_usd"] for answer in answers] == [pytest.approx(cost(one)) for one in usage]
     assert state["cost_usd"] == pytest.approx(sum(map(cost, usage)))
     assert (state["spent"]["input"], state["spent"]["output"]) == (320, 11)
-    print(f"\ntwo rounds with thoughts: {state['spent']}")
+    figure(f"two rounds with thoughts: {state['spent']}")
 
     first, second = asked(model, run_id)
     assert (first["status"], second["status"]) == (200, 200)

@@ -15,13 +15,14 @@ from edge_agent.wire.settings import Settings
 
 DEFAULT_WINDOW = 128_000  # tokens
 OPENAI = "developers.openai.com/api/docs/pricing, standard tier, as of 2026-06"
+ANTHROPIC = "platform.claude.com/docs/en/about-claude/pricing, caches of five minutes, as of 2026-10"
 WORKERS_AI = "developers.cloudflare.com/workers-ai/platform/pricing, as of 2026-07-09"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """A model as its provider lists it. `window` in tokens: not above what the price holds for (OpenAI asks double for
-    prompts of more than 272 000)."""
+    prompts of more than 272 000, Anthropic's Haiku 5.5 five times as much above 100 000)."""
 
     price: Price
     window: int
@@ -30,6 +31,12 @@ class Listed:
 
 def _listed(source: str, window: int, input_: float, cached: float | None, output: float) -> Listed:
     return Listed(price=Price(input=input_, cached=cached, output=output), window=window, source=source)
+
+
+def _claude(window: int, input_: float, cached: float, output: float) -> Listed:
+    """Writing the cache costs a quarter more than other input."""
+    price = Price(input=input_, cached=cached, cache_write=1.25 * input_, output=output)
+    return Listed(price=price, window=window, source=ANTHROPIC)
 
 
 TABLE: Mapping[str, Listed] = {
@@ -49,6 +56,19 @@ TABLE: Mapping[str, Listed] = {
     "openai/gpt-5.4-mini": _listed(OPENAI, 400_000, 0.75, 0.075, 4.50),
     "openai/gpt-5.4-nano": _listed(OPENAI, 400_000, 0.20, 0.02, 1.25),
     "openai/gpt-5.5": _listed(OPENAI, 272_000, 5.00, 0.50, 30.00),
+    "anthropic/claude-fable-5-1": _claude(1_000_000, 10.00, 0.25, 50.00),
+    "anthropic/claude-opus-5-5": _claude(1_000_000, 4.00, 0.20, 20.00),
+    "anthropic/claude-opus-5": _claude(1_000_000, 5.00, 0.50, 25.00),
+    "anthropic/claude-opus-4-8": _claude(1_000_000, 5.00, 0.50, 25.00),
+    "anthropic/claude-opus-4-7": _claude(1_000_000, 5.00, 0.50, 25.00),
+    "anthropic/claude-opus-4-6": _claude(200_000, 5.00, 0.50, 25.00),
+    "anthropic/claude-opus-4-5": _claude(200_000, 5.00, 0.50, 25.00),
+    "anthropic/claude-sonnet-5-5": _claude(1_000_000, 2.00, 0.10, 10.00),
+    "anthropic/claude-sonnet-5": _claude(1_000_000, 2.00, 0.20, 10.00),
+    "anthropic/claude-sonnet-4-6": _claude(200_000, 3.00, 0.30, 15.00),
+    "anthropic/claude-sonnet-4-5": _claude(200_000, 3.00, 0.30, 15.00),
+    "anthropic/claude-haiku-5-5": _claude(100_000, 0.10, 0.01, 0.50),
+    "anthropic/claude-haiku-4-5": _claude(200_000, 1.00, 0.10, 5.00),
     "@cf/meta/llama-3.3-70b-instruct-fp8-fast": _listed(WORKERS_AI, 24_000, 0.293, None, 2.253),
     "@cf/meta/llama-4-scout-17b-16e-instruct": _listed(WORKERS_AI, 131_000, 0.27, None, 0.85),
     "@cf/openai/gpt-oss-20b": _listed(WORKERS_AI, 128_000, 0.20, None, 0.30),
