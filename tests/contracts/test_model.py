@@ -28,9 +28,11 @@ from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
 from edge_agent.models.scripted import Answer, ScriptedModel
+from edge_agent.models.workers_ai import WorkersAI
 from tests.servers.anthropic_server import AnthropicServer
 from tests.servers.google_server import GoogleServer
 from tests.servers.model_server import ModelServer, serve_model
+from tests.servers.workers_ai_rest import WorkersAiRest
 
 TOOL = ToolSpec(
     name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -76,6 +78,7 @@ WIRES: dict[str, tuple[Adapter, type[ModelServer], str]] = {
     "openai_chat": (OpenAIChat(), ModelServer, "authorization"),
     "anthropic": (Anthropic(), AnthropicServer, "x-api-key"),
     "google": (Google(), GoogleServer, "x-goog-api-key"),
+    "workers_ai": (WorkersAI(), WorkersAiRest, "authorization"),
 }
 
 

@@ -185,6 +185,7 @@ def test_history_is_strings_and_a_result_has_its_tools_name() -> None:
         (KIMI, "none", {}, True),
         (KIMI, "high", {}, True),
         (LLAMA, "high", {}, True),
+        (LLAMA, "none", {}, False),
         (NEW, "low", {}, True),
     ],
 )

@@ -110,6 +110,7 @@ def test_a_legacy_model_calls_two_tools_at_once_and_streams_its_text(ai: Api, se
     assert first["path"] == "/run"
     assert first["model"] == LLAMA
     assert first["options"] == {"returnRawResponse": True}
+    assert first["headers"]["x-session-affinity"] == second["headers"]["x-session-affinity"]
     assert first["inputs"]["max_tokens"] > 256
     assert [message["role"] for message in second["inputs"]["messages"]][-3:] == ["assistant", "tool", "tool"]
 
@@ -203,6 +204,15 @@ def test_a_cancel_closes_the_connection_behind_the_binding(ai: Api, service: Run
             break
     assert ai.ended(run_id)["status"] == "cancelled"
     assert [entry["closed_early"] for entry in asked(service, "hang")[already:]] == [True]
+
+
+def test_an_answer_in_the_form_of_another_call_is_understood(ai: Api) -> None:
+    """The binding keeps the options of the last call for all; an object, a stream or an exception may come of it."""
+    events = run(ai, "races", LLAMA, agent="accountant")
+    object_, stream, error = (json.loads(event["output"]) for event in events if event["type"] == "tool.result")
+    assert (object_["status"], json.loads(object_["body"])) == (200, {"response": "hi"})
+    assert (stream["status"], stream["body"]) == (200, 'data: {"response": "hi"}\n\ndata: [DONE]\n\n')
+    assert (error["status"], json.loads(error["body"])) == (429, {"name": "AiError", "message": "3040: busy"})
 
 
 # -- through AI Gateway

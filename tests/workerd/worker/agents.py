@@ -1,5 +1,6 @@
 """The agents of the tests' Worker. Their tools act on the counting tool server of the tests."""
 
+import asyncio
 import json
 from dataclasses import asdict
 from typing import Any
@@ -8,8 +9,10 @@ import js
 from workers import env
 
 from edge_agent import Agent, Hooks, ToolContext, ToolError, tool
+from edge_agent.cloudflare.ai_binding import AiBinding
 from edge_agent.cloudflare.environment import ai_binding
 from edge_agent.cloudflare.gateway_log import logged_call
+from edge_agent.cloudflare.javascript import js_object
 
 SECRET = "pin-4711-0815"
 
@@ -83,6 +86,20 @@ async def billed(log_id: str) -> str:
     return json.dumps(call and asdict(call))
 
 
+@tool(read_only=True)
+async def raced(scenario: str) -> str:
+    """Call a model while another call, which asks for no Response, overwrites the options that both share."""
+    ai, model = ai_binding(env), "@cf/meta/llama-3.3-70b-instruct-fp8-fast"
+    inputs = json.dumps({"messages": [{"role": "user", "content": scenario}]})
+    asked = asyncio.ensure_future(AiBinding(ai).post(f"https://workers-binding.ai/run/{model}", {}, inputs.encode()))
+    await asyncio.sleep(0)
+    other = ai.run(model, js.JSON.parse(inputs), js_object({}))
+    reply = await asked
+    body = b"".join([chunk async for chunk in reply.chunks()])
+    await asyncio.gather(other, return_exceptions=True)
+    return json.dumps({"status": reply.status, "body": body.decode()})
+
+
 @tool
 async def login(pin: str) -> str:
     """Take a secret."""
@@ -101,7 +118,7 @@ agents = [
     Agent(name="counter", tools=[charge, lookup]),
     Agent(name="careful", tools=[transfer]),
     Agent(name="troubled", tools=[raises, wrong, big, hang, hang_reading, progress, lookup]),
-    Agent(name="accountant", tools=[billed]),
+    Agent(name="accountant", tools=[billed, raced]),
     Agent(
         name="discreet",
         tools=[login],

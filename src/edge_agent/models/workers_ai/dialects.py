@@ -18,8 +18,8 @@ class Dialect:
     """schema: where the schema of a structured answer goes: bare into response_format (the service's own form), named
         into response_format (OpenAI's), or into guided_json.
     max_tokens_field: the output cap's name. include_usage: whether usage has to be asked for in a stream.
-    efforts: the levels of reasoning_effort that are taken, in rising order. unthinking: what switches thinking off;
-        None: nothing does.
+    efforts: the levels of reasoning_effort that are taken, in rising order. unthinking: what switches thinking off,
+        empty where it does not think; None: nothing does.
     leaks_calls: a call that was forced may come as JSON text.
     """
 
@@ -31,8 +31,8 @@ class Dialect:
     leaks_calls: bool = False
 
 
-_NATIVE = Dialect()
-_GUIDED = Dialect(schema="guided")
+_NATIVE = Dialect(unthinking={})
+_GUIDED = Dialect(schema="guided", unthinking={})
 _CHAT = Dialect(
     schema="named",
     max_tokens_field="max_completion_tokens",
@@ -44,7 +44,7 @@ _CHAT = Dialect(
 _DIALECTS: Mapping[str, Dialect] = {
     "@hf/": _NATIVE,
     "@cf/deepseek-ai/deepseek-math": _NATIVE,
-    "@cf/deepseek-ai/deepseek-r1-distill": _NATIVE,
+    "@cf/deepseek-ai/deepseek-r1-distill": Dialect(),
     "@cf/deepseek-ai/deepseek-v4": replace(
         _CHAT, efforts=("low", "high", "max"), unthinking={"reasoning_effort": "none"}
     ),
@@ -63,8 +63,8 @@ _DIALECTS: Mapping[str, Dialect] = {
     "@cf/openai/gpt-oss": Dialect(efforts=("low", "medium", "high"), leaks_calls=True),
     "@cf/qwen/qwen1.5": _NATIVE,
     "@cf/qwen/qwen2.5": _NATIVE,
-    "@cf/qwen/qwen3-30b": _NATIVE,  # answers in OpenAI's form
-    "@cf/qwen/qwq": _GUIDED,
+    "@cf/qwen/qwen3-30b": Dialect(),  # answers in OpenAI's form
+    "@cf/qwen/qwq": Dialect(schema="guided"),
     "@cf/zai-org/": _CHAT,
     "@cf/zai-org/glm-5.3": replace(_CHAT, efforts=("low", "high", "max")),
 }

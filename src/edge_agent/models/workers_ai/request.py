@@ -70,7 +70,8 @@ def _tool(spec: ToolSpec) -> tuple[JsonObject, tuple[str, ...]]:
     converted = for_workers_ai(spec.parameters)
     parameters: JsonObject = {"type": "object", "properties": {}, **converted.schema}
     function: JsonObject = {"name": spec.name, "description": spec.description or spec.name, "parameters": parameters}
-    return {"type": "function", "function": function}, tuple(f"tool {spec.name}: {said}" for said in converted.warnings)
+    warnings = tuple(f"The tool {spec.name}: {warning}." for warning in converted.warnings)
+    return {"type": "function", "function": function}, warnings
 
 
 def _structured(schema: JsonObject | None, dialect: Dialect) -> JsonObject:

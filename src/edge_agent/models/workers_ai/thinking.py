@@ -20,17 +20,17 @@ def thinking_fields(thinking: Thinking | None, dialect: Dialect) -> tuple[JsonOb
             return dialect.unthinking, ()
         return _least(dialect)
     if not dialect.efforts:
-        return {}, ("thinking: how much this model thinks cannot be set",)
+        return {}, ("How much this model thinks cannot be set: it was not asked for.",)
     wanted = _LEVELS.index(_level(thinking) if isinstance(thinking, int) else thinking)
     enough = (effort for effort in dialect.efforts if _LEVELS.index(effort) >= wanted)
     return {"reasoning_effort": next(enough, dialect.efforts[-1])}, ()
 
 
 def _least(dialect: Dialect) -> tuple[JsonObject, tuple[str, ...]]:
-    warning = "thinking: it cannot be switched off for this model"
     if not dialect.efforts:
-        return {}, (warning,)
-    return {"reasoning_effort": dialect.efforts[0]}, (f"{warning}, which is asked for {dialect.efforts[0]} instead",)
+        return {}, ("This model's thinking cannot be switched off.",)
+    least = dialect.efforts[0]
+    return {"reasoning_effort": least}, (f"This model's thinking cannot be switched off: {least} was asked for.",)
 
 
 def _level(budget: int) -> Level:
