@@ -24,7 +24,7 @@ _NOT_SENT = frozenset({"content-type", "accept", "accept-encoding", "authorizati
 _METADATA, _SKIP_CACHE, _ATTEMPTS = "cf-aig-metadata", "cf-aig-skip-cache", "cf-aig-max-attempts"
 _SAID_AS_OPTION = frozenset({_METADATA, _SKIP_CACHE, _ATTEMPTS})
 _OF_GATEWAY = "cf-aig-"
-_OF_PLATFORM = frozenset({"Error", "TypeError"})  # names of errors that no service gave
+_LOST = "Network connection lost"  # the platform's words; all others are those of the binding or its service
 
 
 class AiBinding:
@@ -89,15 +89,14 @@ def _gateway_options(headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def _reply(asked: Awaitable[Any], abort: Any) -> FetchReply:
-    """An error that the service gave becomes a refusal like any other."""
+    """An exception becomes a refusal like any other, but for a connection that is lost."""
     try:
         return FetchReply(_as_response(await asked), abort)
     except JsException as error:
-        status = raised_status(error.message)
-        if error.name in _OF_PLATFORM and status == 500:  # noqa: PLR2004 (no code in it that is known)
-            raise TransportError(f"the binding failed: {error.message}", sent=True) from error
+        if error.message.startswith(_LOST):
+            raise TransportError(error.message, sent=True) from error
         refusal = js_object({"name": error.name, "message": error.message})
-        return FetchReply(_response(refusal, status=status), abort)
+        return FetchReply(_response(refusal, status=raised_status(error.message)), abort)
     except BaseException:
         abort.abort()
         raise
