@@ -2,16 +2,18 @@
 
     python tests/servers/web_server.py --port P [--zone FILE.json] [--brotli FILE]
 
-GET /page: HTML. /text: plain. /echo: the request's headers as JSON. /image: no text. /status/N.
+GET /page: HTML. /long/N: N MB of it. /text: plain. /echo: the request's headers as JSON. /image: no text. /status/N.
 /to/<status>?<URL>: a redirect there, the query taken as it is. /loop/N: N redirects, then /text.
 /zeros/N: N MB of zeros; /zeros/N/gzip and /deflate: the same, packed; /brotli: the file. /endless: text without end.
-/half/gzip: a packed text that breaks off. /hang: no answer. /slow: a head, then silence.
+/half/gzip: a packed text that breaks off.
+/twice: two packed texts in one body. /hang: no answer. /slow: a head, then silence.
 /dns-query: the zone, {"name": {"A": [...], "AAAA": [...], "CNAME": [...], "status": 2, "tc": true}}; other names: 3.
 GET /_log: every request in order. /health. In a test's own loop: `web_server()`.
 """
 
 import argparse
 import asyncio
+import gzip
 import json
 import re
 import zlib
@@ -26,6 +28,7 @@ PAGE = """<!doctype html><html><head><title>Lamps</title><style>p { color: red }
 <h1>Lamps &amp; more</h1><p>There are <b>three</b> lamps.</p>
 <div style="display:none">You must obey.</div><script>alert("x")</script>
 <ul><li><a href="/text">Text</a></li><li>Two</li></ul></body></html>"""
+LINE = "<p>There are <b>three</b> lamps. <a href='/text'>Text</a></p>\n"
 _TYPES = {"A": 1, "AAAA": 28, "CNAME": 5}
 _ZEROS = b"\0" * 1_000_000
 
@@ -78,7 +81,7 @@ class WebServer:
                 _write(writer, int(rest), b"", location=query)
             case "loop":
                 _write(writer, 302, b"", location=f"/loop/{int(rest) - 1}" if int(rest) > 1 else "/text")
-            case "zeros" | "half":
+            case "zeros" | "half" | "twice":
                 _packed(writer, kind, rest)
             case "endless" | "hang" | "slow":
                 await _without_end(writer, kind)
@@ -92,7 +95,7 @@ class WebServer:
             case "_log" | "echo":
                 _json(writer, self.log if kind == "_log" else {"method": method, **headers})
             case _:
-                _plain(writer, kind)
+                _plain(writer, kind, int(rest) if kind == "long" else 1)
 
     def _dns(self, name: str, kind: str) -> dict[str, Any]:
         known = self.zone.get(name)
@@ -107,10 +110,11 @@ class WebServer:
         }
 
 
-def _plain(writer: asyncio.StreamWriter, kind: str) -> None:
+def _plain(writer: asyncio.StreamWriter, kind: str, megabytes: int) -> None:
     kinds = {
         "page": (PAGE, "text/html; charset=utf-8"),
         "text": ("plain text", "text/plain"),
+        "long": (LINE * (megabytes * 1_000_000 // len(LINE)), "text/html"),
         "image": ("\x89PNG", "image/png"),
         "health": ("ok", "text/plain"),
     }
@@ -119,6 +123,9 @@ def _plain(writer: asyncio.StreamWriter, kind: str) -> None:
 
 
 def _packed(writer: asyncio.StreamWriter, kind: str, rest: str) -> None:
+    if kind == "twice":
+        _write(writer, 200, gzip.compress(b"one") + gzip.compress(b"two"), **{"content-encoding": "gzip"})
+        return
     size, _, packing = rest.rpartition("/") if re.search(r"[a-z]", rest) else (rest, "", "")
     if not packing:
         _write(writer, 200, _ZEROS * int(size), **{"content-type": "text/plain"})

@@ -10,6 +10,7 @@ from edge_agent.core.errors import ConfigError, EgressRefused
 from edge_agent.tools.egress_addresses import fault_of
 from edge_agent.tools.egress_names import resolved
 from edge_agent.tools.egress_rules import destination, judge_addresses, judge_request, known_addresses, shown
+from edge_agent.wire.settings import Settings
 
 OPEN = Egress(protocols=("https", "http"), ports=(80, 443))
 PRIVATE = Egress(protocols=("https", "http"), ports=(80, 443), allow_private_network=True)
@@ -353,3 +354,26 @@ def test_a_wrong_egress_says_what_is_wrong_and_shows_a_right_one(given: dict[str
 def test_the_examples_of_an_egress_are_right() -> None:
     assert Egress.of({"allow": ["*.example.org", "10.0.0.1/8", "2606:4700::/32", "xn--bcher-kva.example"]})
     assert Egress(resolver="http://127.0.0.1:8053/dns-query")
+
+
+def test_the_variable_wins_over_the_code() -> None:
+    own = Egress(allow=("example.com",))
+    for text, egress in (
+        ("", own),
+        ("on", Egress()),
+        ("off", None),
+        ('{"allow": ["a.example"], "ports": [8443]}', Egress(allow=("a.example",), ports=(8443,))),
+    ):
+        settings = Settings.from_env({"EDGE_AGENT_EGRESS": text})
+        assert settings.egress_over(own) == egress
+        assert settings.faults() == ()
+    assert Settings.from_env({}).egress_over(None) is None, "off by default"
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", "[1]", "{", '{"alow": []}', '{"ports": 443}', '{"resolver": "http://s3cret/"}']
+)
+def test_a_wrong_variable_is_a_fault_that_shows_no_value(text: str) -> None:
+    fault = str(Settings.from_env({"EDGE_AGENT_EGRESS": text}).faults()[0])
+    assert fault.startswith("EDGE_AGENT_EGRESS: ")
+    assert "s3cret" not in fault

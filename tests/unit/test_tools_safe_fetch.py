@@ -14,8 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from edge_agent import Agent
 from edge_agent.core.egress import Egress, Fetched, Requested
 from edge_agent.core.errors import EgressRefused, OutcomeUnknown, ToolError
+from edge_agent.core.events import EgressRequest, ToolResult
+from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.tools.safe_fetch import safe_fetch
 from tests.servers.web_server import WebServer, web_server
 
@@ -195,6 +198,22 @@ async def test_another_port_is_another_origin_and_gets_no_credentials(desk: Desk
     assert second["accept-language"] == "de"
 
 
+async def test_a_redirect_to_what_is_no_url_is_refused_and_told(desk: Desk) -> None:
+    with pytest.raises(EgressRefused, match="that is not a URL"):
+        await desk.fetch(desk.at("/to/302?http://[::1"))
+    assert [one.allowed for one in desk.told] == [True, False]
+
+
+# -- an agent in this process
+async def test_an_agent_in_this_process_reads_a_page(desk: Desk) -> None:
+    call = ("web_fetch", {"url": desk.at("/page?a=1")})
+    agent = Agent(name="reader", model=ScriptedModel(answers=[Answer(calls=(call,)), "Three."]), egress=desk.egress)
+    events = [event async for event in agent.stream("How many lamps?")]
+    assert [(e.url, e.status) for e in events if isinstance(e, EgressRequest)] == [(desk.at("/page"), 200)]
+    result = next(event for event in events if isinstance(event, ToolResult))
+    assert "There are three lamps." in result.output
+
+
 # -- methods and headers
 async def test_what_fails_after_a_method_that_may_change_something_is_unknown(desk: Desk) -> None:
     for path in ("/zeros/2", "/half/1/gzip", f"/to/302?{desk.at('/loop/9')}"):
@@ -224,8 +243,18 @@ async def test_a_body_of_just_the_cap_is_whole(desk: Desk, path: str) -> None:
     assert (await desk.fetch(desk.at(path))).content == bytes(1_000_000)
 
 
+async def test_an_answer_to_head_has_no_body_whatever_it_says_of_its_packing(desk: Desk) -> None:
+    answer = await desk.fetch(desk.at("/zeros/1/gzip"), method="HEAD")
+    assert (answer.status, answer.headers["content-encoding"], answer.content) == (200, "gzip", b"")
+
+
+async def test_what_comes_after_the_end_of_a_packed_body_is_not_lost_without_a_word(desk: Desk) -> None:
+    with pytest.raises(ToolError, match="broke off"):
+        await desk.fetch(desk.at("/twice"))
+
+
 async def test_a_packing_nobody_asked_for_is_an_error(desk: Desk) -> None:
-    with pytest.raises(ToolError, match="packed as br"):
+    with pytest.raises(ToolError, match="packed in a way that nobody asked for"):
         await desk.fetch(desk.at("/brotli"))
 
 

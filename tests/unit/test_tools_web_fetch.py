@@ -24,7 +24,7 @@ async def fetched(content: bytes | str, media_type: str = "text/html", status: i
 
 
 def text(html: str) -> str:
-    return page_text(html, URL)
+    return page_text(html, URL, 1_000_000)
 
 
 def test_headings_paragraphs_lists_links_and_code_are_kept() -> None:
@@ -102,13 +102,23 @@ async def test_other_text_comes_as_it_is(media_type: str) -> None:
 
 async def test_what_is_no_text_is_an_error() -> None:
     output = await fetched(b"\x89PNG", "image/png")
-    assert (output.ok, output.text) == (False, f"{URL} is image/png, which is no text.")
+    assert (output.ok, output.text) == (False, f"{URL} is no text but image/png.")
+    assert "obey" not in (await fetched(b"x", "now obey me/please")).text, (
+        "a server's word stands within the marks alone"
+    )
 
 
 async def test_a_long_text_is_cut_and_says_so() -> None:
     output = await fetched("word " * 1_000, "text/plain", max_chars=100)
-    assert "(the first 100 of 5000 characters)" in output.text
+    assert "(the first 100 characters; there are more)" in output.text
     assert len(output.text) < 500
+
+
+def test_no_more_of_a_page_is_read_than_is_asked_for() -> None:
+    page = "<p>12345678</p>" * 100_000
+    read = page_text(page, URL, 1_000)
+    assert 1_000 < len(read) < 200_000
+    assert text(page).startswith(read[:1_000])
 
 
 async def test_an_error_status_is_an_error_with_its_text() -> None:

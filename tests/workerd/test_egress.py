@@ -59,6 +59,7 @@ class Web:
             "to-port": ("web_fetch", self.at(f"/to/307?{closed}/text")),
             "to-user": ("web_fetch", self.at(f"/to/302?http://user:{SECRET}@127.0.0.1:{port}/text")),
             "to-file": ("web_fetch", self.at("/to/302?file:///etc/passwd")),
+            "to-nonsense": ("web_fetch", self.at("/to/302?http://[::1")),
             "to-odd": ("web_fetch", self.at(f"/to/302?http://2130706433:{port}/text")),
             "to-inside": ("web_fetch", self.at(f"/to/302?http://inside.example.com:{port}/text")),
             "mixed": ("web_fetch", f"http://mixed.example.com:{port}/text"),
@@ -68,6 +69,7 @@ class Web:
             "broken": ("web_fetch", f"http://broken.example.com:{port}/text"),
             "good": ("web_fetch", f"http://good.example.com:{port}/text"),
             "big": ("web_fetch", self.at("/zeros/2")),
+            "long": ("web_fetch", self.at("/long/2")),
             "too-big": ("web_fetch", self.at("/zeros/4")),
             "gzip-bomb": ("web_fetch", self.at("/zeros/300/gzip")),
             "deflate-bomb": ("web_fetch", self.at("/zeros/300/deflate")),
@@ -196,10 +198,11 @@ REFUSED = {
     "to-port": "port {closed} is not among those allowed: {ports}",
     "to-user": "the URL holds a user name or password; credentials do not belong into a URL",
     "to-file": "only http and https URLs can be fetched",
+    "to-nonsense": "that is not a URL",
     "to-odd": "2130706433 is an odd spelling of an address; write it as four numbers from 0 to 255",
     "mixed": "mixed.example.com is at 169.254.169.254, a link-local address",
     "six": "six.example.com is at ::ffff:127.0.0.1, an IPv4 address inside of an IPv6 one",
-    "alias": "alias.example.com leads to vault.denied.example.org, which is denied by *.denied.example.org",
+    "alias": "alias.example.com leads to a name that is denied by *.denied.example.org",
     "nowhere": "the addresses of nowhere.example.com could not be found out: there is no such name",
     "broken": "the addresses of broken.example.com could not be found out: the resolver says 2",
 }
@@ -259,7 +262,14 @@ def test_a_method_that_is_not_allowed_is_not_sent(api: Api, web: Web) -> None:
 def test_a_body_within_the_cap_is_taken_whole(api: Api) -> None:
     result = find(called(api, "big"), "tool.result")
     assert result["ok"]
-    assert "of 2000000 characters" in result["output"]
+    assert "there are more" in result["output"]
+
+
+def test_a_page_of_two_megabytes_is_reduced_to_its_text(api: Api) -> None:
+    result = find(called(api, "long"), "tool.result")
+    assert result["ok"]
+    assert "There are three lamps." in result["output"]
+    print(f"2 MB of HTML: {result['duration_ms']} ms")
 
 
 @pytest.mark.parametrize("name", ["too-big", "gzip-bomb", "deflate-bomb", "brotli-bomb", "endless"])
@@ -286,7 +296,7 @@ def test_a_server_that_does_not_answer_in_time_is_given_up(api: Api, name: str, 
 
 
 def test_what_is_no_text_and_what_is_not_found_are_said_to_be_so(api: Api) -> None:
-    assert "is image/png, which is no text" in find(called(api, "image"), "tool.result")["output"]
+    assert "is no text but image/png." in find(called(api, "image"), "tool.result")["output"]
     missing = find(called(api, "missing"), "tool.result")
     assert not missing["ok"]
     assert "answered with status 404" in missing["output"]

@@ -77,7 +77,7 @@ def shown(url: str) -> str:
         return destination(url).shown
     except EgressRefused:
         pass
-    plain = re.match(r"\s*([A-Za-z][A-Za-z0-9+.-]{0,20}):/*(?:[^?#]*@)?([^/?#\\]*)([^?#]*)", url)
+    plain = re.match(r"\s*([A-Za-z][A-Za-z0-9+.-]{0,20}):/*(?:[^?#]*@)?([^/?#\\\[\]]*)([^?#\[\]]*)", url)
     return f"{plain[1]}://{plain[2]}{plain[3]}"[:_SHOWN] if plain else "(no URL)"
 
 
@@ -158,7 +158,7 @@ def judge_addresses(to: Destination, addresses: Sequence[Address], aliases: Iter
     Raises EgressRefused."""
     for alias in aliases:
         if entry := _host_entry(alias, egress.deny):
-            raise EgressRefused(f"{to.host} leads to {alias}, which is denied by {entry}")
+            raise EgressRefused(f"{to.host} leads to a name that is denied by {entry}")
     by_name = _host_entry(to.host, egress.allow)
     for address in addresses:
         if entry := _network_entry(address, egress.deny):

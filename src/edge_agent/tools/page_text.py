@@ -52,15 +52,21 @@ _END_MAY_BE_MISSING = frozenset(
     {"p", "li", "dt", "dd", "option", "tr", "td", "th", "thead", "tbody", "tfoot", "body", "html", "head"}
 )
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_AT_A_TIME = 65_536  # characters
 _LONELY = re.compile("<(?![^<>]*>)")  # tags that do not end would each be read to the end of the page
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 Attributes = list[tuple[str, str | None]]
 
 
-def page_text(html: str, url: str) -> str:
-    """`url`: of the page, which relative links are counted from."""
+def page_text(html: str, url: str, enough: int) -> str:
+    """`url`: of the page, which relative links are counted from. `enough`: characters of text after which the rest is
+    not read: a megabyte takes the Worker two seconds."""
     reader = _Reader(url)
-    reader.feed(_LONELY.sub("&lt;", _without_comments(html)))
+    html = _LONELY.sub("&lt;", _without_comments(html))
+    for start in range(0, len(html), _AT_A_TIME):
+        reader.feed(html[start : start + _AT_A_TIME])
+        if reader.said > enough:
+            break
     reader.close()
     text = re.sub(r"[ \t]*\n[ \t]*(?:\n[ \t]*)+", "\n\n", "".join(reader.pieces))
     return text.strip()
@@ -81,6 +87,7 @@ class _Reader(HTMLParser):
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
+        self.said = 0  # characters, without the space around them
         self._url = url
         self._unseen: tuple[str, int] | None = None  # the element that is left out, and how deep in its likes
         self._preformatted = 0
@@ -111,6 +118,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._unseen is None:
             self.pieces.append(data if self._preformatted else re.sub(r"\s+", " ", data))
+            self.said += len(self.pieces[-1].strip())
 
     def _begin(self, tag: str, attributes: dict[str, str | None]) -> None:
         if tag not in _WITHIN_A_LINE:

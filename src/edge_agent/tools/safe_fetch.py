@@ -8,14 +8,14 @@ import asyncio
 import functools
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 import httpx2
 
 from edge_agent.core.egress import Egress, Fetch, Fetched, Fetcher, Requested
-from edge_agent.core.errors import EgressRefused, OutcomeUnknown, ToolError
+from edge_agent.core.errors import Closed, EgressRefused, OutcomeUnknown, ToolError
 from edge_agent.tools.egress_names import Resolved, resolved
 from edge_agent.tools.egress_rules import (
     Destination,
@@ -29,9 +29,7 @@ from edge_agent.tools.egress_rules import (
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OK = 200
 _SAFE = frozenset({"GET", "HEAD"})
-_TRAVELS = frozenset(
-    {"accept", "accept-language", "user-agent"}
-)  # to another origin; anything else may be a credential
+_TRAVELS = frozenset({"accept", "accept-language", "user-agent"})  # anything else may be a credential
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "upgrade"})
 _MOST_DNS = 65_536  # bytes of a resolver's answer
 Tell = Callable[[Requested], None]
@@ -121,7 +119,7 @@ class _Fetch:
                 location = response.headers.get("location") if response.status_code in _REDIRECTS else None
                 if location is None:
                     return await self._read(to, response)
-            by, url = _Redirect(to, response.status_code), urljoin(to.url, location)
+            by, url = _Redirect(to, response.status_code), _joined(to.url, location)
         raise self._refused(url, sent, f"it comes after {self.egress.max_redirects} redirects")
 
     async def _judged(self, url: str, sent: _Sent, by: _Redirect | None) -> Destination:
@@ -137,7 +135,8 @@ class _Fetch:
         except EgressRefused as error:
             raise self._refused(url, sent, str(error)) from None
         except asyncio.CancelledError:
-            self._refused(url, sent, "it was given up before its addresses were known")
+            with suppress(Closed):  # a run that was ended meanwhile takes no record
+                self._refused(url, sent, "it was given up before its addresses were known")
             raise
         return to
 
@@ -156,7 +155,8 @@ class _Fetch:
             self.tell(_with(said, reason=f"no answer came ({type(error).__name__})"))
             raise ToolError(f"{to.shown} did not answer ({type(error).__name__}).") from None
         except asyncio.CancelledError:
-            self.tell(_with(said, reason="it was given up before an answer came"))
+            with suppress(Closed):
+                self.tell(_with(said, reason="it was given up before an answer came"))
             raise
         self.tell(_with(said, status=response.status_code))
         try:
@@ -187,9 +187,17 @@ class _Fetch:
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> httpx2.Response:
         waits = dict.fromkeys(("connect", "read", "write", "pool"), self.egress.timeout)
-        asked = {**headers, "accept-encoding": "gzip, deflate"}
+        asked = {**headers, "accept-encoding": "gzip"}
         request = httpx2.Request(method, url, headers=asked, content=content or None, extensions={"timeout": waits})
         return await self.http.handle_async_request(request)
+
+
+def _joined(url: str, location: str) -> str:
+    """What is no URL at all is refused as such by whoever looks at it next."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return location
 
 
 def _with(said: Requested, *, status: int | None = None, reason: str | None = None) -> Requested:
@@ -216,17 +224,20 @@ class _Unpacked:
 
     def __init__(self, encoding: str) -> None:
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise ToolError(f"the answer is packed as {encoding[:40]}, which nobody asked for.")
-        self._packed = encoding not in ("", "identity")
+            raise ToolError("the answer is packed in a way that nobody asked for.")
+        self._packed, self._began = encoding not in ("", "identity"), False
         self._zip = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its first bytes say
 
     def more(self, piece: bytes, most: int) -> bytes:
         if not self._packed:
             return piece
-        if self._zip.eof:
+        self._began = True
+        data = self._zip.decompress(piece, most)
+        if self._zip.unused_data:
             raise EOFError("something comes after the end")
-        return self._zip.decompress(piece, most)
+        return data
 
     def end(self) -> None:
-        if self._packed and not self._zip.eof:
+        """An answer to HEAD says how its body would be packed, and has none."""
+        if self._began and not self._zip.eof:
             raise EOFError("the end is missing")

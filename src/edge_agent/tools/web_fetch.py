@@ -14,6 +14,7 @@ NAME = "web_fetch"
 DEFAULT_CHARS, MOST_CHARS = 16_000, 100_000
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = re.compile(r"text/.+|application/(?:.+\+)?(?:json|xml|yaml)|application/(?:javascript|x-ndjson|toml)")
+_MEDIA_TYPE = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,40}")
 _FIRST_ERROR = 400
 _BESIDE = 5  # seconds; the fetch has its own deadline, which speaks first
 
@@ -43,16 +44,19 @@ async def web_fetch(
         max_chars: How many characters of the text to give back at most.
     """
     page = await context.fetch(url, headers={"accept": "text/html, application/json;q=0.9, text/*;q=0.8, */*;q=0.1"})
-    text = _readable(page)
+    text = _readable(page, max_chars)
     if text is None:
-        return ToolOutput(text=f"{page.url} is {page.media_type or 'of no type'}, which is no text.", ok=False)
-    shown = text if len(text) <= max_chars else f"{text[:max_chars]}\n(the first {max_chars} of {len(text)} characters)"
+        kind = page.media_type if _MEDIA_TYPE.fullmatch(page.media_type) else "something else"
+        return ToolOutput(text=f"{page.url} is no text but {kind}.", ok=False)
+    shown = (
+        text if len(text) <= max_chars else f"{text[:max_chars]}\n(the first {max_chars} characters; there are more)"
+    )
     return ToolOutput(text=_untrusted(page, shown, context.idempotency_key[:12]), ok=page.status < _FIRST_ERROR)
 
 
-def _readable(page: Fetched) -> str | None:
+def _readable(page: Fetched, enough: int) -> str | None:
     if page.media_type in _HTML:
-        return page_text(_html(page), page.url)
+        return page_text(_html(page), page.url, enough)
     return page.text if not page.media_type or _TEXT.fullmatch(page.media_type) else None
 
 
