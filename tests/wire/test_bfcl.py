@@ -20,7 +20,7 @@ from edge_agent.models.anthropic import Anthropic
 from edge_agent.models.endpoint import PROFILES, Endpoint
 from edge_agent.models.google import Google
 from edge_agent.models.openai_chat import OpenAIChat
-from edge_agent.models.schemas import for_workers_ai
+from edge_agent.models.workers_ai import WorkersAI
 from edge_agent.tools.json_schema import SchemaCheck, parameters
 from edge_agent.tools.mcp_names import mounted
 from edge_agent.tools.mending import mended
@@ -107,10 +107,10 @@ def alternatives(answer: Accepted, required: list[str]) -> Iterator[dict[str, An
 
 
 # -- the schemas that go out
-def _asked(adapter: Adapter, spec: ToolSpec, profile: str = "default") -> dict[str, Any]:
+def _asked(adapter: Adapter, spec: ToolSpec, profile: str = "default", model: str = "gemini-3-pro") -> dict[str, Any]:
     request = ModelRequest(system="", messages=(UserMessage(text="hi"),), tools=(spec,))
     endpoint = Endpoint(provider="test", base_url="https://models.example.com", profile=PROFILES[profile])
-    return adapter.call(request, endpoint, "gemini-3-pro").body
+    return adapter.call(request, endpoint, model).body
 
 
 def openai_chat(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
@@ -129,7 +129,8 @@ def anthropic(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
 
 
 def workers_ai(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    return spec.name, for_workers_ai(spec.parameters).schema
+    told = _asked(WorkersAI(), spec, model="@cf/meta/llama-3.3-70b-instruct-fp8-fast")["tools"][0]["function"]
+    return told["name"], told["parameters"]
 
 
 TOLD: dict[str, Callable[[ToolSpec], tuple[str, dict[str, Any]]]] = {
