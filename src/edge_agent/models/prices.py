@@ -16,6 +16,7 @@ from edge_agent.wire.settings import Settings
 DEFAULT_WINDOW = 128_000  # tokens
 OPENAI = "developers.openai.com/api/docs/pricing, standard tier, as of 2026-06"
 ANTHROPIC = "platform.claude.com/docs/en/about-claude/pricing, caches of five minutes, as of 2026-10"
+WORKERS_AI_MODELS = "developers.cloudflare.com/workers-ai/models, as of 2026-08"
 WORKERS_AI = "developers.cloudflare.com/workers-ai/platform/pricing, as of 2026-07-09"
 
 
@@ -74,6 +75,14 @@ TABLE: Mapping[str, Listed] = {
     "@cf/openai/gpt-oss-20b": _listed(WORKERS_AI, 128_000, 0.20, None, 0.30),
     "@cf/openai/gpt-oss-120b": _listed(WORKERS_AI, 128_000, 0.35, None, 0.75),
     "@cf/qwen/qwen3-30b-a3b-fp8": _listed(WORKERS_AI, 32_768, 0.051, None, 0.335),
+    "@cf/qwen/qwq-32b": _listed(WORKERS_AI, 24_000, 0.66, None, 1.00),
+    "@cf/mistralai/mistral-small-3.1-24b-instruct": _listed(WORKERS_AI, 128_000, 0.351, None, 0.555),
+    "@cf/nvidia/nemotron-3-120b-a12b": _listed(WORKERS_AI, 256_000, 0.50, None, 1.50),
+    "@cf/zai-org/glm-4.7-flash": _listed(WORKERS_AI, 131_072, 0.06, None, 0.40),
+    "@cf/zai-org/glm-5.2": _listed(WORKERS_AI_MODELS, 262_144, 1.40, 0.26, 4.40),
+    "@cf/zai-org/glm-5.3": _listed(WORKERS_AI_MODELS, 1_310_720, 1.40, 0.26, 4.40),
+    "@cf/moonshotai/kimi-k2.7-code": _listed(WORKERS_AI_MODELS, 262_144, 0.95, 0.19, 4.00),
+    "@cf/deepseek-ai/deepseek-v4-flash-0731": _listed(WORKERS_AI_MODELS, 1_048_576, 0.44, 0.014, 1.32),
 }
 
 
