@@ -1,15 +1,17 @@
 """The one place where concrete classes are named: which agents, models, tools and doors this deployment is made of."""
 
 import base64
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import js
 from fastapi import FastAPI
 
 from agents import agents
 from edge_agent.cloudflare.ai_binding import AiBinding, GatewayBinding
+from edge_agent.cloudflare.connections import ObjectConnections
 from edge_agent.cloudflare.directory import ObjectDirectory
 from edge_agent.cloudflare.environment import ai_binding, variables
 from edge_agent.cloudflare.model_transport import FetchTransport
@@ -18,8 +20,9 @@ from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.model import Model
-from edge_agent.deployment import Deployment
+from edge_agent.deployment import Deployment, SourceMaker
 from edge_agent.http.app import create_app
+from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.http.ports import Deps
 from edge_agent.http.run_tokens import derived_key
 from edge_agent.models.endpoint import Endpoint
@@ -28,6 +31,9 @@ from edge_agent.models.transport import Transport
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire.settings import Settings
+
+if TYPE_CHECKING:
+    from edge_agent.cloudflare.mcp_login import Connecting
 
 
 def _model(ai: Any, name: str, settings: Settings) -> Model:
@@ -42,12 +48,57 @@ def _transport(ai: Any, endpoint: Endpoint) -> Transport:
     return FetchTransport()
 
 
-def _source(name: str, server: McpServer, settings: Settings) -> ToolSource:
-    # Only a deployment that configures a server pays for importing the client (two seconds).
-    from edge_agent.cloudflare.fetch_transport import WorkersTransport  # noqa: PLC0415
-    from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415
+def _source_of(env: Any) -> SourceMaker:
+    def source(name: str, server: McpServer, settings: Settings, user: str) -> ToolSource:
+        # Only a deployment that configures a server pays for importing the client (two seconds).
+        from edge_agent.cloudflare.fetch_transport import WorkersTransport  # noqa: PLC0415
+        from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415
 
-    return McpSource(name, server, transport=WorkersTransport, client_name=settings.name)
+        if server.oauth is None:
+            return McpSource(name, server, transport=WorkersTransport, client_name=settings.name)
+        connection = ObjectConnections(env.MCP_CONNECTION).of(ConnectionId(server=name, user=user))
+        return McpSource(
+            name,
+            server,
+            transport=lambda: WorkersTransport(connection.fetch),
+            client_name=settings.name,
+            login=connection.login,
+        )
+
+    return source
+
+
+def connecting(env: Any, whose: ConnectionId) -> "Connecting":
+    """What the connection of a user to a server works with. Raises ConfigError where there is no such server."""
+    # Only an object that has a connection pays for importing the client (two seconds).
+    import httpx2  # noqa: PLC0415
+
+    from edge_agent.cloudflare.fetch_transport import WorkersTransport  # noqa: PLC0415
+    from edge_agent.cloudflare.mcp_login import Connecting  # noqa: PLC0415
+    from edge_agent.cloudflare.vault import WebCryptoVault  # noqa: PLC0415
+    from edge_agent.tools.mcp_oauth import Parties  # noqa: PLC0415
+
+    deployment = deployment_of(env)
+    server, key = deployment.mcp_server(whose.server), _key_of(env, deployment.settings)
+
+    def open_client() -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=WorkersTransport(), timeout=server.connect_timeout)
+
+    parties = Parties(
+        server=server,
+        client_name=deployment.settings.name,
+        secrets=deployment.settings.secrets,
+        vault=WebCryptoVault(key),
+        open_client=open_client,
+    )
+    return Connecting(parties=parties, key=key, runs=ObjectRuns(env.RUN))
+
+
+def _key_of(env: Any, settings: Settings) -> Callable[[], Awaitable[bytes]]:
+    async def key() -> bytes:
+        return derived_key(settings) or base64.b64decode(await env.KEY_STORE.getByName("key").key())
+
+    return key
 
 
 def _fetcher(egress: Egress, settings: Settings) -> Fetcher:
@@ -74,17 +125,14 @@ def served(env: Any) -> Served:
     global _served  # noqa: PLW0603
     if _served is None:
         deployment = deployment_of(env)
-
-        async def run_token_key() -> bytes:
-            return derived_key(deployment.settings) or base64.b64decode(await env.KEY_STORE.getByName("key").key())
-
         deps = Deps(
             settings=deployment.settings,
             runs=ObjectRuns(env.RUN),
             directory=ObjectDirectory(env.DIRECTORY),
             offer=deployment,
             clock=ObjectClock(),
-            run_token_key=run_token_key,
+            connections=ObjectConnections(env.MCP_CONNECTION),
+            run_token_key=_key_of(env, deployment.settings),
             runtime=f"workerd, {js.navigator.userAgent}",
         )
         _served = Served(deps, create_app(deps))
@@ -92,8 +140,8 @@ def served(env: Any) -> Served:
 
 
 def post_of(env: Any) -> ObjectPost:
-    """How a run tells others of itself, and gives work to its subagents."""
-    return ObjectPost(ObjectDirectory(env.DIRECTORY), runs_of(env))
+    """How a run tells others of itself, gives work to its subagents, and says that it waits for a login."""
+    return ObjectPost(ObjectDirectory(env.DIRECTORY), runs_of(env), ObjectConnections(env.MCP_CONNECTION))
 
 
 def runs_of(env: Any) -> ObjectRuns:
@@ -104,4 +152,4 @@ def runs_of(env: Any) -> ObjectRuns:
 def deployment_of(env: Any) -> Deployment:
     ai = ai_binding(env)
     settings = Settings.from_env(variables(env), ai_binding=ai is not None)
-    return Deployment(agents, settings, partial(_model, ai), _source, _fetcher)
+    return Deployment(agents, settings, partial(_model, ai), _source_of(env), _fetcher)

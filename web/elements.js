@@ -11,6 +11,16 @@ export function pretty(value) {
   return JSON.stringify(value, null, 2);
 }
 
+/** The way to a login, where a question is about one: a page of this origin, in a tab of its own. */
+export function signInLink(event) {
+  if (!event.url?.startsWith("/v1/mcp/connect/")) return [];
+  const link = element("a", "", `Sign in to ${event.server}`);
+  link.href = event.url;
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+  return [element("p", "", link)];
+}
+
 /** A text that grows. Offsets count characters as Python does: code points, not UTF-16 units. */
 export class Text {
   constructor(kind) {

@@ -1,10 +1,10 @@
 // What a run's events look like. Text is put together by part and offset, so that nothing stands twice after a reconnect.
 
 import { Approval, resolution } from "./approvals.js";
-import { element, pretty, Text } from "./elements.js";
+import { element, pretty, signInLink, Text } from "./elements.js";
 import { FormingPlan, showPlan, Step, verdict } from "./plan.js";
 
-const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval" };
+const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval", authorization: "a login" };
 const DOING = { plan: "Planning…", replan: "Looking at the plan again…", final: "Writing the answer…" };
 const DELIVERED = { round: "delivered to the next round", replan: "delivered to the look at the plan", final: "delivered for the answer" };
 const STOPPED = new Set(["cancelled", "run-ended"]);
@@ -292,7 +292,7 @@ export class Timeline {
     label.htmlFor = id;
     const trouble = element("p", "bad");
     trouble.setAttribute("role", "alert");
-    const form = element("form", "", label, input, element("button", "", "Answer"), trouble);
+    const form = element("form", "", ...signInLink(event), label, input, element("button", "", "Answer"), trouble);
     form.addEventListener("submit", async (submit) => {
       submit.preventDefault();
       trouble.textContent = await this.page.answer(event.question_id, input.value);

@@ -13,7 +13,7 @@ from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
 from edge_agent.handoff import handoff
 from edge_agent.subagent import subagent
 from edge_agent.tool import tool
-from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.mcp_server import IdentityProvider, McpServer, OAuth
 
 __all__ = [
     "Agent",
@@ -22,8 +22,10 @@ __all__ = [
     "Decision",
     "Egress",
     "Hooks",
+    "IdentityProvider",
     "Limits",
     "McpServer",
+    "OAuth",
     "Reject",
     "ToolContext",
     "ToolError",

@@ -3,6 +3,7 @@
 import httpx2
 
 from edge_agent.core.egress import Egress, Fetcher
+from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.httpx_transport import HttpxTransport
@@ -21,7 +22,11 @@ def _transport(_endpoint: Endpoint) -> HttpxTransport:
     return HttpxTransport(httpx2.AsyncClient)
 
 
-def source(name: str, server: McpServer, settings: Settings) -> ToolSource:
+def source(name: str, server: McpServer, settings: Settings, _user: str) -> ToolSource:
+    """Raises ConfigError for a server that asks for a login: its tokens are kept by an object of the deployment."""
+    if server.oauth is not None:
+        fault = f"of {name} needs the Worker, where tokens are kept; give headers or get_headers here"
+        raise ConfigError("McpServer.auth", fault, 'McpServer(url="https://…", get_headers=token)')
     from edge_agent.tools.mcp_source import McpSource  # noqa: PLC0415  (the client is for those who have a server)
 
     return McpSource(name, server, transport=None, client_name=settings.name)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from edge_agent import permissions
 from edge_agent.agent import Agent
@@ -31,10 +31,11 @@ from edge_agent.prompting import prompting_of
 from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
-from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.mcp_server import IdentityProvider, McpServer, OAuth
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire import codec
+from edge_agent.wire.entries import OAuthSettings
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import (
     AgentInfo,
@@ -47,12 +48,14 @@ from edge_agent.wire.http import (
 from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"
-SourceMaker = Callable[[str, McpServer, Settings], ToolSource]
+SourceMaker = Callable[[str, McpServer, Settings, str], ToolSource]
 FetcherMaker = Callable[[Egress, Settings], Fetcher]
+LOCAL = "local"  # the user of a run that names none
 
 
 class Deployment:
-    """The makers of adapters, `model`, `source` and `fetcher`, raise ConfigError. The first agent is the default."""
+    """The makers of adapters, `model`, `source` and `fetcher`, raise ConfigError. A source is made for a user, whose
+    login it uses. The first agent is the default."""
 
     version = VERSION
 
@@ -136,7 +139,7 @@ class Deployment:
     def _admit(self, agent: Agent, created: RunCreated) -> None:
         require_prices(created, self._price)
         # The tools of servers are not known before they are asked.
-        tools = self._toolbox(agent, depth=created.depth).offered()
+        tools = self._toolbox(agent, created.user, depth=created.depth).offered()
         require_room(created, agent.instructions, tools, self._window(created), self._price)
 
     def _price(self, name: str) -> Price | None:
@@ -186,16 +189,17 @@ class Deployment:
         servers: whether there are tools of MCP servers."""
         agent = self._still_there(created.agent_name)
         others = [other for name, other in team(agent).items() if name != agent.name]
-        depth = created.depth
+
+        def toolbox(agent: Agent) -> Toolbox:
+            return self._toolbox(agent, created.user, servers=servers, depth=created.depth)
+
         return Ports(
             clock=clock,
             sink=sink,
             agent=self._spec(agent),
-            others={
-                other.name: (self._spec(other), self._toolbox(other, servers=servers, depth=depth)) for other in others
-            },
+            others={other.name: (self._spec(other), toolbox(other)) for other in others},
             model=self._choice.model_by(agent, *others),
-            tools=self._toolbox(agent, servers=servers, depth=depth),
+            tools=toolbox(agent),
             secrets=self.settings.secrets,
             declared=self.settings.declared_secrets(),
             faults=lambda schema, value: SchemaCheck(schema).faults(value),
@@ -251,19 +255,19 @@ class Deployment:
         """The modes a run of this agent may be put into. Raises ConfigError like `ports`."""
         return permissions.modes_of(self._still_there(agent), self.settings)
 
-    async def edited(self, agent: str, tool: str, arguments: JsonObject) -> JsonObject:
+    async def edited(self, agent: str, user: str | None, tool: str, arguments: JsonObject) -> JsonObject:
         """The arguments a person puts in the place of a call's, sanitized and checked. Raises Refusal 422 and 503."""
         asked = self._still_there(agent)
-        return await permissions.edited(asked, self._toolbox(asked), tool, arguments)
+        return await permissions.edited(asked, self._toolbox(asked, user), tool, arguments)
 
     def mask(self, event: RecordedEvent) -> RecordedEvent:
         """Declared secrets never reach a table or a frame."""
         return codec.masked(event, self.settings.mask)
 
-    def _toolbox(self, agent: Agent, *, servers: bool = True, depth: int = 0) -> Toolbox:
+    def _toolbox(self, agent: Agent, user: str | None = None, *, servers: bool = True, depth: int = 0) -> Toolbox:
         """Without subagents in a run that may have none any more."""
         found = self._servers(agent).items() if servers else ()
-        sources = [self._source(name, server, self.settings) for name, server in found]
+        sources = [self._source(name, server, self.settings, user or LOCAL) for name, server in found]
         own = self._own_tools(agent, deep=depth >= MOST_DEPTH)
         return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
 
@@ -279,6 +283,7 @@ class Deployment:
             name: McpServer(
                 url=server.url,
                 headers=server.headers,
+                auth=_oauth(server.auth),
                 timeout=server.timeout or 30,
                 connect_timeout=server.connect_timeout,
                 allow=server.allow,
@@ -287,6 +292,20 @@ class Deployment:
             for name, server in self.settings.mcp_servers.items()
         }
         return {**agent.mcp_servers, **configured}
+
+    def mcp_server(self, name: str) -> McpServer:
+        """The server of this name that asks for a login. Raises ConfigError where there is none."""
+        for agent in self._everyone.values():
+            server = self._servers(agent).get(name)
+            if server is not None and server.oauth is not None:
+                return server
+        example = '{"docs": {"url": "https://docs.example.com/mcp", "auth": "oauth"}}'
+        raise ConfigError("EDGE_AGENT_MCP_SERVERS", f"no server {name} with OAuth is configured", example)
+
+    def logins(self) -> Sequence[str]:
+        """The names of the servers that ask for a login."""
+        found = [self._servers(agent) for agent in self._everyone.values()]
+        return list(dict.fromkeys(name for servers in found for name, server in servers.items() if server.oauth))
 
     # -- what there is
     def agents(self) -> Sequence[AgentInfo]:
@@ -306,14 +325,15 @@ class Deployment:
             for number, agent in enumerate(self._agents.values())
         ]
 
-    async def tools(self) -> ToolsAnswer:
-        """Every tool once, by name and server, with the agents that have it. Connects to the servers."""
+    async def tools(self, user: str) -> ToolsAnswer:
+        """Every tool once, by name and server, with the agents that have it. Connects to the servers as `user`."""
         found: dict[tuple[str | None, str], ToolInfo] = {}
         unreachable: dict[str, None] = {}
         for agent in self._agents.values():
-            box = self._toolbox(agent)
+            box = self._toolbox(agent, user)
             try:
                 unreachable.update(dict.fromkeys(await box.refresh()))
+                unreachable.update(dict.fromkeys(f"{one.server} needs a login: {one.url}" for one in box.sign_ins()))
                 for spec in box.offered():
                     if tool := box.find(spec.name):
                         key = (tool.server, spec.name)
@@ -349,6 +369,16 @@ class Deployment:
             self._choice.check(agent)
             permissions.mode_of(agent, self.settings)
         prompting_of(agent, self.settings)
+
+
+def _oauth(auth: OAuthSettings | Literal["oauth"] | None) -> OAuth | Literal["oauth"] | None:
+    if not isinstance(auth, OAuthSettings):
+        return auth
+    provider = auth.identity_provider
+    return OAuth(
+        **auth.model_dump(exclude={"identity_provider"}),
+        identity_provider=None if provider is None else IdentityProvider(**provider.model_dump()),
+    )
 
 
 def _schema(schema: JsonObject | None) -> JsonObject | None:

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from edge_agent.core.events import RunCreated
@@ -74,7 +74,7 @@ class Taker:
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def fork(self, payload: JsonObject) -> None:
-        """{"source": run id, "at", "changes", "fingerprint", "idempotent"}. Raises Refusal.
+        """{"source": run id, "user", "at", "changes", "fingerprint", "idempotent"}. Raises Refusal.
 
         One at a time: two requests with one key are one fork."""
         async with self._one:
@@ -89,7 +89,8 @@ class Taker:
     async def _taken(self, payload: JsonObject) -> list[Record]:
         source, changes = str(payload["source"]), ForkChanges.model_validate(payload["changes"])
         records = await self._records(source, int(payload["at"]))
-        created = self.configure(cast(RunCreated, records[0].event), changes)
+        configured = self.configure(cast(RunCreated, records[0].event), changes)
+        created = replace(configured, user=payload.get("user"))
         taken = kept(records, approval_changes=changes.approval is not None, limits_change=changes.limits is not None)
         for name in files_of(taken):
             await self._file(source, name)

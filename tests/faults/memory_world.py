@@ -35,7 +35,7 @@ from edge_agent.core.messages import AssistantMessage, JsonObject, ToolSpec, Tur
 from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest, TextDelta, UsageSeen
 from edge_agent.core.ports import Record
 from edge_agent.core.state import RunState, fold
-from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
+from edge_agent.core.tooling import SignIn, ToolContext, ToolFile, ToolOutput
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.estimates import estimated_input
@@ -141,6 +141,9 @@ class CountingTools:
 
     async def refresh(self) -> tuple[str, ...]:
         await asyncio.sleep(0.05)
+        return ()
+
+    def sign_ins(self) -> tuple[SignIn, ...]:
         return ()
 
     def offered(self) -> tuple[ToolSpec, ...]:

@@ -225,8 +225,17 @@ class McpTestServer:
             Route("/_forget", self._do_forget, methods=["POST"]),
             Route("/_grow", self._do_grow, methods=["POST"]),
         ]
-        inner = self.server.streamable_http_app(json_response=self.json_response, custom_starlette_routes=routes)
+        inner = self.server.streamable_http_app(
+            json_response=self.json_response, custom_starlette_routes=[*routes, *self.own_routes()], **self.protection()
+        )
         return _Door(self, inner)
+
+    def own_routes(self) -> list[Route]:
+        return []
+
+    def protection(self) -> Json:
+        """What the server is built with to ask for tokens, once its port is known."""
+        return {}
 
     async def _show(self, _request: Request) -> Response:
         return JSONResponse({"log": self.log, "charges": self.charges, "seen": self.seen})
@@ -259,7 +268,7 @@ class _Door:
         self.mute = False
 
     async def __call__(self, scope: Json, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(("/_", "/health")):
+        if scope["type"] != "http" or not scope["path"].startswith(("/mcp", "/moved")):
             await self.inner(scope, receive, send)
             return
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}

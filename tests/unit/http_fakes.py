@@ -15,7 +15,8 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.state import RunState
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
-from edge_agent.http.ports import Deps, RunMethod
+from edge_agent.http.mcp_links import ConnectionId
+from edge_agent.http.ports import ConnectionMethod, Deps, RunMethod
 from edge_agent.testing import MemoryDirectory
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
@@ -82,6 +83,24 @@ def state_of(run_id: str) -> JsonObject:
     return TypeAdapter(RunState).dump_python(state, mode="json", exclude_none=True)
 
 
+class MemoryConnections:
+    """Logins as their objects answer: to be made, until one is finished."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[ConnectionId, ConnectionMethod, JsonObject]] = []
+        self.refusal: Refusal | None = None
+        self.done = False
+
+    async def call(self, whose: ConnectionId, method: ConnectionMethod, payload: JsonObject) -> JsonObject:
+        self.asked.append((whose, method, payload))
+        if self.refusal:
+            raise self.refusal
+        if method == "begin":
+            return {"url": "https://auth.example/authorize?state=s"}
+        self.done = self.done or method == "finish"
+        return {"state": "connected" if self.done else "sign-in", "by_person": True}
+
+
 class OneAgent:
     """An offer of one agent with one tool."""
 
@@ -115,7 +134,10 @@ class OneAgent:
             AgentInfo(name="assistant", default=True, models=("a/b",), mode="direct", tools=("clock",), limits=Limits())
         ]
 
-    async def tools(self) -> ToolsAnswer:
+    def logins(self) -> Sequence[str]:
+        return ("docs",)
+
+    async def tools(self, user: str) -> ToolsAnswer:
         tool = ToolInfo(name="clock", description="The time.", parameters={"type": "object"}, read_only=True)
         return ToolsAnswer(tools=(tool,), unreachable=("docs could not be reached: connection refused.",))
 
@@ -135,6 +157,7 @@ class Api:
 
     def __init__(self, url: str = "http://localhost:8787", **env: str) -> None:
         self.runs, self.directory = MemoryRuns(), MemoryDirectory(StoppedClock())
+        self.connections = MemoryConnections()
         read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
 
         async def key() -> bytes:
@@ -144,6 +167,7 @@ class Api:
             settings=read,
             runs=self.runs,
             directory=self.directory,
+            connections=self.connections,
             offer=OneAgent(read),
             clock=StoppedClock(),
             run_token_key=key,

@@ -222,7 +222,7 @@ def deployment(*agents: Agent, **env: str) -> Deployment:
             raise ConfigError("model", "there is no such provider", "openai/x")
         return ScriptedModel(answers=[])
 
-    def no_source(name: str, server: McpServer, settings: Settings) -> ToolSource:
+    def no_source(name: str, server: McpServer, settings: Settings, user: str) -> ToolSource:
         raise AssertionError("no server is asked")
 
     return Deployment(

@@ -199,6 +199,9 @@ class Shelf:
         self.found = () if isinstance(said, str) else tuple(self._tool(f"docs__{name}") for name in said)
         return (said,) if isinstance(said, str) else ()
 
+    def sign_in(self) -> None:
+        return None
+
     def tools(self) -> tuple[Tool, ...]:
         return self.found
 

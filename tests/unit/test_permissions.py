@@ -136,7 +136,7 @@ def test_the_variables_have_defaults() -> None:
 
 # -- other arguments for a call
 async def edited(agent: Agent, name: str, arguments: JsonObject, **more: Any) -> JsonObject:
-    return await deployment(agent, **more).edited("clerk", name, arguments)
+    return await deployment(agent, **more).edited("clerk", None, name, arguments)
 
 
 async def test_other_arguments_are_sanitized_and_checked_and_the_field_is_named() -> None:
@@ -166,6 +166,9 @@ class DownSource:
     async def refresh(self) -> tuple[str, ...]:
         return (f"{self.name} could not be reached.",)
 
+    def sign_in(self) -> None:
+        return None
+
     def tools(self) -> tuple[Any, ...]:
         return ()
 
@@ -174,7 +177,7 @@ class DownSource:
 
 
 async def test_other_arguments_for_a_tool_of_a_server_that_is_down_are_refused_for_now() -> None:
-    def source(name: str, server: McpServer, settings: Settings) -> ToolSource:
+    def source(name: str, server: McpServer, settings: Settings, user: str) -> ToolSource:
         return DownSource(name)
 
     agent = clerk(mcp_servers={"bank": McpServer(url="https://bank.example/mcp")})

@@ -145,7 +145,7 @@ def test_mcp_servers_have_the_shape_of_the_documentation() -> None:
         ('{"type": "stdio"}', "a Worker cannot start programs"),
         ('{"type": "sse", "url": "https://x/sse"}', "legacy HTTP+SSE"),
         ('{"transport": "carrier-pigeon", "url": "https://x"}', "unknown type"),
-        ('{"url": "https://x", "auth": "oauth"}', "OAuth"),
+        ('{"url": "https://x", "auth": "basic"}', "auth"),
         ('{"url": "file:///etc/passwd"}', "http or https"),
         ('{"url": "https://x", "timeout": 0}', "timeout"),
         ('{"url": "https://x", "headers": {"X": "a\\nb"}}', "headers"),

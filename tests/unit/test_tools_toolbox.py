@@ -34,6 +34,9 @@ class Shelf:
         self.found = () if self.fault else tuple(named(f"{self.name}__{tool}") for tool in self.wanted)
         return (self.fault,) if self.fault else ()
 
+    def sign_in(self) -> None:
+        return None
+
     def tools(self) -> tuple[Tool, ...]:
         return self.found
 

@@ -55,7 +55,7 @@ class Wiring(Protocol):
         """The modes a run of this agent may be put into. Raises ConfigError."""
         ...
 
-    async def edited(self, agent: str, tool: str, arguments: JsonObject) -> JsonObject:
+    async def edited(self, agent: str, user: str | None, tool: str, arguments: JsonObject) -> JsonObject:
         """The arguments a person puts in the place of a call's, sanitized and checked. Raises Refusal 422 and 503."""
         ...
 
@@ -137,7 +137,10 @@ class LiveRun:
         if arguments == asked.arguments:
             return payload
         with _misconfiguration_told():
-            return {**payload, "arguments": await self.wiring.edited(self.journal.agent, asked.name, arguments)}
+            return {**payload, "arguments": await self._edited(asked.name, arguments)}
+
+    async def _edited(self, tool: str, arguments: JsonObject) -> JsonObject:
+        return await self.wiring.edited(self.journal.agent, self.journal.created.user, tool, arguments)
 
     def _about_approvals(self, method: str, payload: JsonObject) -> JsonObject:
         if method == "approval-mode":

@@ -1,24 +1,28 @@
-"""The way of what a run sends: to its part of the directory, and to the objects of other runs."""
+"""The way of what a run sends: to its part of the directory, to other runs, and to connections."""
 
 from http import HTTPStatus
 
+from edge_agent.cloudflare.connections import ObjectConnections
 from edge_agent.cloudflare.directory import ObjectDirectory
 from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.core.errors import Refusal
 from edge_agent.core.listing import DIRECTORY, shard_of
 from edge_agent.core.ports import Send
 from edge_agent.loop.kin import TO_RUN
+from edge_agent.loop.sign_in import CONNECTIONS
 
 
 class ObjectPost:
     """A `Post` to the objects of this deployment."""
 
-    def __init__(self, directory: ObjectDirectory, runs: ObjectRuns) -> None:
-        self._directory, self._runs = directory, runs
+    def __init__(self, directory: ObjectDirectory, runs: ObjectRuns, connections: ObjectConnections) -> None:
+        self._directory, self._runs, self._connections = directory, runs, connections
 
     async def send(self, send: Send) -> None:
         if send.destination == DIRECTORY:
             await self._directory.ask_shard(shard_of(send.arguments["run_id"]), send.method, send.arguments)
+        elif send.destination == CONNECTIONS:
+            await self._connections.told(send.method, send.arguments)
         elif send.destination.startswith(TO_RUN):
             await self._to_run(send.destination.removeprefix(TO_RUN), send)
         else:

@@ -6,6 +6,7 @@ EdgeAgentError
 ├── ModelError              one model call failed; `kind` says how, `retryable` whether another try is worth it
 ├── ToolError               a tool's failure, told to the model
 │   ├── InvalidArguments    ... before it ran
+│   ├── NeedsSignIn         ... before it ran, until a person has signed in
 │   ├── OutcomeUnknown      ... and it may have happened
 │   └── EgressRefused       ... a request to the outside that no rule allows: it was not sent
 ├── Drift                   the code asks for something else than what is on record
@@ -60,6 +61,14 @@ class ToolError(EdgeAgentError):
 
 class InvalidArguments(ToolError):
     """The arguments do not fit the tool's schema; the message names the field."""
+
+
+class NeedsSignIn(ToolError):
+    """The server turned the call away unread: a person has to sign in at `url`, a path of this deployment."""
+
+    def __init__(self, server: str, url: str) -> None:
+        super().__init__(f"Nobody has signed in to the server {server}.")
+        self.server, self.url = server, url
 
 
 class OutcomeUnknown(ToolError):

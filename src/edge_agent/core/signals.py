@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass
 
-from edge_agent.core.events import RecordedEvent, WaitReason
+from edge_agent.core.events import QuestionAsked, RecordedEvent, WaitReason
 from edge_agent.core.ports import Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """`key` ends the wait. At `until` (ms since the epoch; None: never) the driver writes `at_deadline` there with
-    `sends`, unless someone was first."""
+    `sends`, unless someone was first. `question`: what a person is asked, if one is."""
 
     key: str
     reason: WaitReason
     until: int | None
     at_deadline: RecordedEvent
     sends: tuple[Send, ...] = ()
+    question: QuestionAsked | None = None
 
 
 class Suspend(BaseException):

@@ -58,6 +58,14 @@ class ToolContext:
         return self.secrets[name]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """A server whose tools cannot be had until a person has signed in at `url`, a path of this deployment."""
+
+    server: str
+    url: str
+
+
 class Tool(Protocol):
     """One tool. `timeout` is in seconds. `safe_to_repeat`: read-only or idempotent, so a lost call may run again.
     `requires_approval`: a person is asked before each call, unless a rule says otherwise."""
@@ -92,6 +100,10 @@ class Tools(Protocol):
     async def refresh(self) -> tuple[str, ...]:
         """Take in what remote servers offer now. Never raises; returns a sentence for each server that was not reached.
         Called before a new round only, so a walk through recorded rounds connects to nothing."""
+        ...
+
+    def sign_ins(self) -> tuple[SignIn, ...]:
+        """The servers that the last refresh could not use because nobody has signed in; no sentence speaks of them."""
         ...
 
     def offered(self) -> tuple[ToolSpec, ...]:

@@ -9,12 +9,8 @@ from starlette.responses import HTMLResponse
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
+from edge_agent.http.pages import html_page
 
-HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-}
 _SAID = {
     "approved": "This call was approved.",
     "denied": "This call was denied.",
@@ -33,7 +29,7 @@ def page(run_id: str, asked: JsonObject) -> HTMLResponse:
         parts.append("<p class=bad>This call was begun before, and nobody knows whether it happened.</p>")
     if status != "pending":
         parts.append(f"<p role=status><strong>{_SAID[status]}</strong></p>")
-        return _html("A decision", "\n".join(parts), HTTPStatus.OK)
+        return html_page("A decision", "\n".join(parts), HTTPStatus.OK)
     kind = "only reads" if asked["read_only"] else "may change something"
     parts.append(f"<p>It {kind}. Asked by the run {text(run_id)}{_until(asked.get('expires_at'))}.</p>")
     parts.append(
@@ -42,22 +38,14 @@ def page(run_id: str, asked: JsonObject) -> HTMLResponse:
         "<p><button name=approved value=true>Approve</button> "
         "<button name=approved value=false>Deny</button></p></form>"
     )
-    return _html("May this call be made?", "\n".join(parts), HTTPStatus.OK)
+    return html_page("May this call be made?", "\n".join(parts), HTTPStatus.OK)
 
 
 def refused(no: Refusal) -> HTMLResponse:
-    return _html("This cannot be decided", f"<p role=alert>{html.escape(no.message)}</p>", HTTPStatus(no.status))
+    return html_page("This cannot be decided", f"<p role=alert>{html.escape(no.message)}</p>", HTTPStatus(no.status))
 
 
 def _until(expires_at: int | None) -> str:
     if expires_at is None:
         return ""
     return f", until {datetime.fromtimestamp(expires_at / 1000, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _html(title: str, body: str, status: HTTPStatus) -> HTMLResponse:
-    head = (
-        '<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        f"<meta name=color-scheme content='light dark'><title>{title}</title><link rel=stylesheet href=/app.css>"
-    )
-    return HTMLResponse(f"{head}<main><h1>{title}</h1>\n{body}</main></html>", status, HEADERS)

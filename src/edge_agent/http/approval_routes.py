@@ -14,7 +14,7 @@ from edge_agent.core.state import RunState
 from edge_agent.http import approval_page
 from edge_agent.http.approval_links import PATH, Link, link_to, opened_link
 from edge_agent.http.auth import Caller
-from edge_agent.http.openapi import problems
+from edge_agent.http.openapi import HTML, problems
 from edge_agent.http.ports import Deps
 from edge_agent.http.problems import refusal_of
 from edge_agent.wire.http import RUN_ID_PATTERN, ChangeApprovalMode, DecideByLink, DecideCall
@@ -32,7 +32,6 @@ _FORM_BODY: dict[str, Any] = {
         },
     }
 }
-_SHOWN: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 
 
 def approval_routes(deps: Deps) -> APIRouter:
@@ -70,7 +69,7 @@ def _by_callers(router: APIRouter, deps: Deps) -> None:
 
 
 def _by_link(router: APIRouter, deps: Deps) -> None:
-    @router.get(f"{PATH}/{{link}}", response_model=Approval, responses={**_SHOWN, **problems(403, 404, 409, 410, 422)})
+    @router.get(f"{PATH}/{{link}}", response_model=Approval, responses={**HTML, **problems(403, 404, 409, 410, 422)})
     async def read_approval_by_link(request: Request, link: LinkToken) -> Response:
         """The request behind a signed link, as a page or as JSON by what is accepted. Decides nothing."""
         return await _answered(deps, request, link, None)
@@ -78,7 +77,7 @@ def _by_link(router: APIRouter, deps: Deps) -> None:
     @router.post(
         f"{PATH}/{{link}}",
         response_model=Approval,
-        responses={**_SHOWN, **problems(400, 403, 404, 409, 410, 413, 415, 422)},
+        responses={**HTML, **problems(400, 403, 404, 409, 410, 413, 415, 422)},
         openapi_extra=_FORM_BODY,
     )
     async def decide_call_by_link(request: Request, link: LinkToken) -> Response:

@@ -39,6 +39,7 @@ async def _fork(deps: Deps, caller: Caller, source: str, body: ForkRun, key: str
     await _require_room(deps, run_id, repeats=key is not None)
     payload: JsonObject = {
         "source": source,
+        "user": caller.name,
         "at": body.at,
         "changes": body.changes.model_dump(mode="json", exclude_none=True),
         "fingerprint": fingerprint(body, "fork", source),

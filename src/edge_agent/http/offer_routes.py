@@ -1,6 +1,6 @@
 """What this deployment offers, and whether it is well."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
@@ -16,9 +16,9 @@ def offer_routes(deps: Deps) -> APIRouter:
         return AgentsAnswer(agents=tuple(deps.offer.agents()))
 
     @router.get("/v1/tools", responses=problems(503))
-    async def list_tools() -> ToolsAnswer:
+    async def list_tools(request: Request) -> ToolsAnswer:
         """The tools of all agents, those of MCP servers included; a server that cannot be reached is named."""
-        return await deps.offer.tools()
+        return await deps.offer.tools(request.state.caller.name)
 
     @router.get("/healthz")
     async def health() -> Health:

@@ -23,6 +23,7 @@ _DESCRIPTION = """Durable AI agents: a run is a log, and every stream of it can 
 
 Errors are problem details (RFC 9457) with a stable `code`."""
 Responses = dict[int | str, dict[str, Any]]
+HTML: Responses = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 
 
 def problems(*statuses: int) -> Responses:

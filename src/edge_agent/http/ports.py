@@ -10,6 +10,7 @@ from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Clock
+from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
 from edge_agent.wire.settings import Settings
@@ -47,8 +48,9 @@ class Runs(Protocol):
         cancel_subagent  {"call_id": str, "reason": str | null}, answers with "cancelled_subagent", a run id, as well
         message {"message_id": str, "text": str}
         resume  {"reason": str | null}
-        fork    {"source": run id, "at": int, "changes": ForkChanges, "fingerprint": str, "idempotent": bool}: like
-                create, for a run that begins with records of the source, of whom 404 and 410 are said then
+        fork    {"source": run id, "user": str, "at": int, "changes": ForkChanges, "fingerprint": str,
+                "idempotent": bool}: like create, for a run that begins with records of the source, of whom 404 and
+                410 are said then
         approval  {"call_id": str, "arguments_hash"?}, answers with "approval" as well
         decision  {"call_id": str, "once"?: bool, and the fields of DecideCall}, answers with "approval" as well
         approval-mode  {"mode": ApprovalMode, "tighten": bool}
@@ -71,6 +73,24 @@ class Directory(Protocol):
         ...
 
 
+ConnectionMethod = Literal["status", "begin", "finish", "renew"]
+
+
+class Connections(Protocol):
+    """The logins to MCP servers, each in an object of its own."""
+
+    async def call(self, whose: ConnectionId, method: ConnectionMethod, payload: JsonObject) -> JsonObject:
+        """Every method but `begin` answers with how the login stands: {"state": "connected" | "sign-in" | "failed",
+        "by_person": bool, "link"?, "fault"?}.
+
+        begin   {"redirect_uri": str, "browser": digest of its cookie} -> {"url": where the browser goes}
+        finish  {"state": str, "browser": the same, "code": str | null, "iss": str | null}
+        renew   {}: a new token
+
+        Raises Refusal: 403 wrong_login for a login that was not begun so, 502 login_failed, 503."""
+        ...
+
+
 class Offer(Protocol):
     """What this deployment offers."""
 
@@ -90,8 +110,13 @@ class Offer(Protocol):
 
     def agents(self) -> Sequence[AgentInfo]: ...
 
-    async def tools(self) -> ToolsAnswer:
-        """Never raises for a server that cannot be reached: that is a sentence in the answer."""
+    async def tools(self, user: str) -> ToolsAnswer:
+        """Those of servers as `user` sees them. Never raises for a server that cannot be reached: that is a sentence in
+        the answer."""
+        ...
+
+    def logins(self) -> Sequence[str]:
+        """The names of the MCP servers that ask for a login."""
         ...
 
     def faults(self) -> Sequence[ConfigError]:
@@ -110,6 +135,7 @@ class Deps:
     settings: Settings
     runs: Runs
     directory: Directory
+    connections: Connections
     offer: Offer
     clock: Clock
     run_token_key: Callable[[], Awaitable[bytes]]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import unquote
 
+from edge_agent.http.mcp_links import CALLBACK, DOCUMENT
+
 StreamKind = Literal["events", "ws", "log", "files"]
-OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
+OPEN_PATHS = frozenset({"/healthz", "/openapi.json", CALLBACK, DOCUMENT})
 MOST_LOG = 33_554_432  # bytes of an exported log
-_LINK = re.compile(r"/v1/approvals/[^/]+")
+_LINK = re.compile(r"/v1/(approvals|mcp/connect)/[^/]+")
 _STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
 _STOPS = "cancel|steps/current/cancel|subagents/[^/]+/cancel"
 _OPENED = re.compile(rf"/v1/runs/([a-zA-Z0-9_-]{{1,128}})(?:/({_STOPS}|messages|answers/.+))?")

@@ -1,6 +1,7 @@
 """/v1/runs: start a run, look at it, cancel, resume, answer and delete it."""
 
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -105,7 +106,8 @@ def run_routes(deps: Deps) -> APIRouter:
 
 async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) -> RunStartedAnswer:
     run_id = id_of(deps, caller, body.run_id, key)
-    created = deps.offer.configure(await _admitted(deps, body, run_id, repeats=key is not None))
+    configured = deps.offer.configure(await _admitted(deps, body, run_id, repeats=key is not None))
+    created = replace(configured, user=caller.name)
     payload: JsonObject = {
         "created": _CREATED.dump_python(created, mode="json"),
         "fingerprint": fingerprint(body),

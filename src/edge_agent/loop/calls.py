@@ -11,7 +11,7 @@ from edge_agent.core import keys
 from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.canonical import canonical
 from edge_agent.core.egress import Requested, no_egress
-from edge_agent.core.errors import EdgeAgentError, InvalidArguments, OutcomeUnknown, ToolError
+from edge_agent.core.errors import EdgeAgentError, InvalidArguments, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     ApprovalRequested,
     EgressRequest,
@@ -36,6 +36,7 @@ from edge_agent.loop.approvals import ALWAYS_RUN, Denied, Wanted
 from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
+from edge_agent.loop.sign_in import ask_for_call
 from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
 from edge_agent.loop.walk import Cut, Stray, Walk
 
@@ -246,6 +247,8 @@ class _Failure:
 async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure: _Failure) -> Ended:
     """An error result for the model; an unknown outcome where the call may have happened and must not happen twice."""
     said = f"no answer within {tool.timeout:g} s" if failure.timed_out else str(failure.error)
+    if isinstance(failure.error, NeedsSignIn) and walk.ports.can_ask:
+        raise ask_for_call(walk, f"{key}/ask/{repeats(walk, key)}", failure.error)
     if failure.outcome_is_unknown and not intent.safe_to_repeat:
         cause: UnknownCause = "timed-out" if failure.timed_out else "lost"
         said = sanitized(walk, intent.name, said)[0]

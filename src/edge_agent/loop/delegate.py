@@ -4,6 +4,8 @@ Several calls of one answer work side by side, at most so many of one tool; the 
 as those before them end.
 """
 
+from dataclasses import replace
+
 from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import ParentRun, SubagentStarted, ToolRejected
@@ -48,7 +50,7 @@ def delegate(walk: Walk, key: str, call: ToolCall, round_: Round, arguments: Jso
         task=started.task, profile=started.profile, caps=caps, parent=parent, metadata=walk.created.metadata
     )
     try:
-        created = walk.journal.cleaned(to.configure(work))
+        created = walk.journal.cleaned(replace(to.configure(work), user=walk.created.user))
     except Refusal as no:
         return rejected(call, round_, "budget", f"{call.name} cannot begin with what is left: {no.message}")
     walk.before_effect(f"{key}/call")

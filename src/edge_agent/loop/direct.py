@@ -18,7 +18,7 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
-from edge_agent.loop import budget, prompts
+from edge_agent.loop import budget, prompts, sign_in
 from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.folding import Context, fold, harder, stale_results, to_fold, told_cleared
@@ -160,12 +160,13 @@ def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered, k
 async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: Talk) -> Boundary:
     """The one place that looks at the tail: cancelled? caps? messages? which tools? Decided once, in one block."""
     if found := walk.seen(key, Boundary):
+        sign_in.pass_over(walk, key)
         return found
     walk.ready()
     if key == FIRST and (on_run_start := walk.agent.hooks.on_run_start):
         await may(walk, key, "on_run_start", lambda: on_run_start(walk.created.input))
         walk.ready()
-    unreachable = await walk.take_in_tools(key, again=True)
+    unreachable = await sign_in.take_in_tools(walk, key)
     walk.ready()
     tools = () if _text_is_forced(walk, talk) else walk.tools.offered()
     messages, delivered = take_in_messages(walk, key, "round")

@@ -202,7 +202,14 @@ class Driver:
             self.wake(until)
         names = tuple(sorted({wait.key for wait in waits}))
         reasons: list[WaitReason] = sorted({wait.reason for wait in waits})
-        waiting = RunWaiting(for_=tuple(reasons), keys=names, until=until)
+        asked = next((wait.question for wait in waits if wait.question), None)
+        waiting = RunWaiting(
+            for_=tuple(reasons),
+            keys=names,
+            until=until,
+            url=asked.url if asked else None,
+            question=asked.question if asked else None,
+        )
         if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
             journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))
         return False

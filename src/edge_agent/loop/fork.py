@@ -16,6 +16,7 @@ from edge_agent.core.events import (
     CancelRequested,
     ForkedFrom,
     ModelRequested,
+    QuestionAsked,
     RecordedEvent,
     RunCreated,
     ToolResult,
@@ -64,11 +65,14 @@ def _is_about_the_other_run(record: Record) -> bool:
 
 
 def _open_scopes(records: Sequence[Record], known: set[str]) -> Iterator[str]:
-    """Keys of attempts without an end and of calls without a result: everything under them stays behind."""
+    """Keys of attempts without an end, questions without an answer and calls without a result: everything under them
+    stays behind."""
     for record in records:
         if isinstance(record.event, ModelRequested):
             if f"{record.key}/end" not in known:
                 yield record.key
+        elif isinstance(record.event, QuestionAsked) and f"{record.key}/answer" not in known:
+            yield record.key
         elif (call := keys.call_of(record.key)) and f"{call}/result" not in known:
             yield call
 

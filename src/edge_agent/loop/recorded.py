@@ -7,7 +7,7 @@ from types import MappingProxyType
 from edge_agent.core.events import OfferedTools, PassingEvent
 from edge_agent.core.messages import ToolSpec
 from edge_agent.core.ports import Record, Send, StoredFile, Unsent
-from edge_agent.core.tooling import Tool
+from edge_agent.core.tooling import SignIn, Tool
 from edge_agent.loop.offer import file_name
 
 
@@ -107,6 +107,9 @@ class RecordedTools:
         return self._of_servers[name]
 
     async def refresh(self) -> tuple[str, ...]:
+        return ()
+
+    def sign_ins(self) -> tuple[SignIn, ...]:
         return ()
 
     def offered(self) -> tuple[ToolSpec, ...]:

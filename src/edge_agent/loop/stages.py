@@ -23,7 +23,7 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage, JsonObject, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
-from edge_agent.loop import budget, prompts
+from edge_agent.loop import budget, prompts, sign_in
 from edge_agent.loop.ask import Question, Stopped, ask
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.folding import Context, fold, harder, to_fold
@@ -45,6 +45,11 @@ async def make_plan(walk: Walk, work: Work) -> PlanCreated:
         await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", work, _read_plan))
         take_folds(walk, work, "plan")
         return found
+    if walk.has(keys.attempt("plan", 0)):
+        sign_in.pass_over(walk, "plan")
+    else:
+        walk.ready()
+        await sign_in.take_in_tools(walk, "plan")
     notes: list[Draft] = []
     try:
         planned = await _ask_for(walk, "plan", "plan", work, _read_plan)

@@ -6,13 +6,21 @@ from dataclasses import dataclass, replace
 
 from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments
-from edge_agent.core.events import ApprovalRequested, QuestionAnswered, QuestionAsked, ToolCalled, ToolUnknown
+from edge_agent.core.events import (
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    ToolCalled,
+    ToolRejected,
+    ToolUnknown,
+)
 from edge_agent.core.events import UnknownCause as Cause
 from edge_agent.core.journal import Draft
-from edge_agent.core.signals import Suspend, Wait
+from edge_agent.core.signals import Suspend
 from edge_agent.core.tooling import Tool
 from edge_agent.loop import approvals, prompts
 from edge_agent.loop.approvals import Denied, Wanted
+from edge_agent.loop.sign_in import is_declined, wait_for
 from edge_agent.loop.walk import Walk
 
 MOST_REPEATS = 3  # of one call
@@ -29,9 +37,9 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The outcome stays unknown, and the model is told so. `notes` belong into the append."""
+    """The model is told that the outcome is unknown, or that the call was not made. `notes` belong into the append."""
 
-    event: ToolUnknown
+    event: ToolUnknown | ToolRejected
     notes: tuple[Draft, ...] = ()
 
 
@@ -47,17 +55,41 @@ def read_all(walk: Walk, key: str) -> None:
 
 
 def after_a_loss(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled) -> Again | Told:
-    """An earlier instance began this call. What is safe to repeat runs again under the same key; the rest follows its
-    policy. Raises Suspend."""
+    """An earlier instance began this call. What is safe to repeat runs again under the same key, and so does what was
+    turned away until a person had signed in; the rest follows its policy. Raises Suspend."""
+    asked = walk.seen(f"{key}/ask/{repeats(walk, key)}", QuestionAsked)
+    if asked is not None and asked.for_ == "authorization":
+        return _signed_in(walk, key, tool, intent, asked)
     if tool is None or not intent.safe_to_repeat or repeats(walk, key) >= MOST_REPEATS:
         return by_policy(walk, key, tool, intent, "lost")
     refused = approvals.forbidden(walk, intent.name)
     return Again(tool, intent) if refused is None else _told(intent, "lost", refused)
 
 
+def _signed_in(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, asked: QuestionAsked) -> Again | Told:
+    """The server had not read the call, so it is made as if for the first time. Raises Suspend."""
+    made = repeats(walk, key)
+    answer = walk.seen(f"{key}/ask/{made}/answer", QuestionAnswered)
+    if answer is None:
+        raise Suspend(wait_for(f"{key}/ask/{made}", asked))
+    refused = approvals.forbidden(walk, intent.name)
+    if tool is not None and made < MOST_REPEATS and refused is None and not is_declined(answer):
+        return Again(tool, intent)
+    return Told(
+        ToolRejected(
+            call_id=intent.call_id,
+            name=intent.name,
+            reason="denied",
+            message=refused or f"{intent.name} was not called: nobody has signed in to {asked.server}.",
+            step=intent.step,
+            round=intent.round,
+        )
+    )
+
+
 def cut_off(intent: ToolCalled) -> ToolUnknown:
     """By the cancel of its step: a person wanted that, so no policy applies but to tell the model."""
-    return replace(_told(intent, "cancelled", "").event, policy="report")
+    return replace(_unknown(intent, "cancelled", ""), policy="report")
 
 
 def by_policy(
@@ -70,7 +102,7 @@ def by_policy(
         return _retried(walk, key, again, intent, cause) or _told(intent, cause, detail)
     if intent.on_unknown == "ask":
         question, answer = _asked(walk, f"{key}/ask/{made}", intent, cause)
-        cause, detail = question.cause, f"A person says: {answer.answer}" if answer.answer else detail
+        cause, detail = question.cause or cause, f"A person says: {answer.answer}" if answer.answer else detail
         if answer.answer == "retry" and again is not None:  # that is the decision too: nobody is asked twice
             refused = approvals.forbidden(walk, intent.name)
             return Again(again, intent) if refused is None else _told(intent, cause, refused)
@@ -118,7 +150,11 @@ def _wanted(key: str, number: int, tool: Tool, intent: ToolCalled, cause: Cause)
 
 
 def _told(intent: ToolCalled, cause: Cause, detail: str, *notes: Draft) -> Told:
-    unknown = ToolUnknown(
+    return Told(_unknown(intent, cause, detail), notes)
+
+
+def _unknown(intent: ToolCalled, cause: Cause, detail: str) -> ToolUnknown:
+    return ToolUnknown(
         call_id=intent.call_id,
         name=intent.name,
         cause=cause,
@@ -127,7 +163,6 @@ def _told(intent: ToolCalled, cause: Cause, detail: str, *notes: Draft) -> Told:
         step=intent.step,
         round=intent.round,
     )
-    return Told(unknown, notes)
 
 
 def _asked(walk: Walk, key: str, intent: ToolCalled, cause: Cause) -> tuple[QuestionAsked, QuestionAnswered]:
@@ -145,6 +180,5 @@ def _asked(walk: Walk, key: str, intent: ToolCalled, cause: Cause) -> tuple[Ques
         walk.write(Draft(key=key, event=question))
     answer = walk.seen(f"{key}/answer", QuestionAnswered)
     if answer is None:
-        expired = QuestionAnswered(question_id=question.question_id, by="expiry")
-        raise Suspend(Wait(key=f"{key}/answer", reason="answer", until=question.expires_at, at_deadline=expired))
+        raise Suspend(wait_for(key, question))
     return question, answer

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from edge_agent.core.errors import OutcomeUnknown, ToolError
+from edge_agent.core.errors import EdgeAgentError, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.messages import JsonObject
 from edge_agent.tools.mcp_faults import Unreachable, cause_of, why_unreachable
 from edge_agent.tools.mcp_http import EXCHANGE, MAX_ANSWER_BYTES, Exchange, SessionTransport
@@ -32,6 +32,7 @@ IDEMPOTENCY_KEY = "edge-agent/idempotency-key"
 _CLOSE_SECONDS = 5.0
 SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
 
+Login = Callable[[], Awaitable[str]]
 Progress = Callable[[float, float | None, str | None], None]
 CallAnswer = types.CallToolResult | types.InputRequiredResult
 
@@ -45,7 +46,8 @@ _NOT_PASSED_ON = (521, 523, 525, 526, 530)
 
 class McpConnection:
     """`open_client` makes the HTTP client of a session; it is closed with it. `client_name` names us to the server.
-    `silence`: seconds beyond a call's timeout after which a server that says nothing is given up."""
+    `silence`: seconds beyond a call's timeout after which a server that says nothing is given up. `login`: finds where
+    a person signs in, for a server that turns us away."""
 
     def __init__(
         self,
@@ -55,8 +57,9 @@ class McpConnection:
         client_name: str,
         *,
         silence: float = SILENCE_SECONDS,
+        login: Login | None = None,
     ) -> None:
-        self.name, self.server = name, server
+        self.name, self.server, self._login = name, server, login
         self._open_client, self._client_name, self._silence = open_client, client_name, server.timeout + silence
         self._lock = asyncio.Lock()
         self._current: _Session | None = None
@@ -70,7 +73,7 @@ class McpConnection:
     async def listed(self) -> tuple[types.Tool, ...]:
         """The server's tools, all pages, asked for once per session and when the server says that they have changed.
 
-        Raises Unreachable, and ToolError where the server answers but the list cannot be had."""
+        Raises Unreachable, NeedsSignIn, and ToolError where the server answers but the list cannot be had."""
         return await self._asked(_Session.listed, Exchange(), safe_to_repeat=True)
 
     async def call(
@@ -80,7 +83,8 @@ class McpConnection:
 
         Made again once if the server rejected the session before the tool ran, if it was never sent, or if the
         connection was lost and `safe_to_repeat`. Raises OutcomeUnknown where it was sent and may have run, ToolError
-        for an error the server answered with, Unreachable when nothing was sent."""
+        for an error the server answered with, Unreachable when nothing was sent, NeedsSignIn when a person has to sign
+        in first."""
 
         async def called(session: _Session) -> CallAnswer:
             return await session.call(tool, arguments, idempotency_key, progress, exchange)
@@ -112,6 +116,8 @@ class McpConnection:
                 kind = _judged(error, exchange)
                 if kind == "rejected":
                     self._replace(session)
+                if not again and kind == "rejected":
+                    await self._require_login(exchange)
                 if not (again and (kind in ("rejected", "unsent") or (kind == "lost" and safe_to_repeat))):
                     raise self._told(kind, error, exchange, safe_to_repeat=safe_to_repeat) from error
             finally:
@@ -140,11 +146,24 @@ class McpConnection:
                     self._sessions.discard(session)
                     self._speaks_older = False
                     if isinstance(error, Exception):
+                        await self._require_login(session.exchange)
                         raise Unreachable(why_unreachable(self.name, self.server, error, session.exchange)) from error
                     raise
                 self._speaks_older = not session.is_modern
                 self._current = session
             return self._current
+
+    async def _require_login(self, exchange: Exchange) -> None:
+        """Raises NeedsSignIn where the server turned us away and somebody can sign in, Unreachable where it turned us
+        away and nobody can."""
+        if self._login is None or exchange.status != HTTPStatus.UNAUTHORIZED:
+            return
+        try:
+            url = await self._login()
+        except EdgeAgentError as error:
+            what = f"The MCP server {self.name} ({self.server.origin}) cannot be used: {error}"
+            raise Unreachable(f"{what}. Look at its auth.") from error
+        raise NeedsSignIn(self.name, url)
 
     def _replace(self, session: "_Session") -> None:
         """The server has forgotten this session: the next call opens another. Calls still on it may yet be answered."""

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import httpx2
 
-from edge_agent.core.errors import ToolError
-from edge_agent.core.tooling import Tool
+from edge_agent.core.errors import NeedsSignIn, ToolError
+from edge_agent.core.tooling import SignIn, Tool
 from edge_agent.tools.json_schema import schema_fault
-from edge_agent.tools.mcp_connection import SILENCE_SECONDS, McpConnection
+from edge_agent.tools.mcp_connection import SILENCE_SECONDS, Login, McpConnection
 from edge_agent.tools.mcp_faults import Unreachable
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_names import mounted
@@ -25,6 +25,7 @@ class McpSource:
     transport: makes the HTTP transport of each session; None for httpx2's own.
     client_name: our User-Agent, and what the server is told of us.
     silence: seconds beyond a call's timeout after which a server that says nothing is given up.
+    login: finds the path where a person signs in; None: nobody can.
     """
 
     def __init__(
@@ -35,22 +36,28 @@ class McpSource:
         transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
         client_name: str = CLIENT_NAME,
         silence: float = SILENCE_SECONDS,
+        login: Login | None = None,
     ) -> None:
         def open_client() -> httpx2.AsyncClient:
             return httpx2.AsyncClient(transport=None if transport is None else transport())
 
         self.name = name
         self._server = server
-        self._connection = McpConnection(name, server, open_client, client_name, silence=silence)
+        self._connection = McpConnection(name, server, open_client, client_name, silence=silence, login=login)
         self._listed: tuple[types.Tool, ...] = ()
         self._tools: tuple[Tool, ...] = ()
         self._said: tuple[str, ...] = ()
+        self._sign_in: SignIn | None = None
+
+    def sign_in(self) -> SignIn | None:
+        return self._sign_in
 
     def tools(self) -> tuple[Tool, ...]:
         return self._tools
 
     async def refresh(self) -> tuple[str, ...]:
         """Asks the server only where the session is new or it has said that its tools have changed."""
+        self._sign_in = None
         try:
             async with asyncio.timeout(self._server.connect_timeout):
                 listed = await self._connection.listed()
@@ -58,6 +65,10 @@ class McpSource:
             late = "list its tools" if self._connection.is_open else "answer"
             within = f"within {self._server.connect_timeout:g} s"
             return self._failed(f"did not {late} {within}. Look at it, or raise connect_timeout.")
+        except NeedsSignIn as needs:
+            self._sign_in = SignIn(server=needs.server, url=needs.url)
+            self._listed = self._tools = ()
+            return ()
         except Unreachable as error:
             self._listed = self._tools = ()
             return (f"{error} Its tools are left out.",)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.messages import ToolSpec
-from edge_agent.core.tooling import Tool
+from edge_agent.core.tooling import SignIn, Tool
 from edge_agent.tools.mcp_server import require_server_name
 from edge_agent.tools.names import passes, unmatched
 
@@ -19,6 +19,10 @@ class ToolSource(Protocol):
 
     async def refresh(self) -> tuple[str, ...]:
         """Connect if need be and take in the list. Never raises; a sentence for each thing that went wrong."""
+        ...
+
+    def sign_in(self) -> SignIn | None:
+        """Where a person has to sign in first, if the last refresh found that."""
         ...
 
     def tools(self) -> tuple[Tool, ...]:
@@ -58,7 +62,10 @@ class Toolbox:
         heard = await asyncio.gather(*(_heard(source) for source in self._sources))
         self._take_in()
         said = tuple(sentence for sentences in heard for sentence in sentences)
-        return said or self._judged_globs()
+        return said or (() if self.sign_ins() else self._judged_globs())
+
+    def sign_ins(self) -> tuple[SignIn, ...]:
+        return tuple(sign_in for source in self._sources if (sign_in := source.sign_in()))
 
     def offered(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self._tools.values())

@@ -64,11 +64,34 @@ class Provider(Entry):
     context_window: int | None = Field(default=None, strict=True, ge=LEAST_WINDOW)
 
 
+class IdentityProviderSettings(Entry):
+    """`id_token` and `client_secret` are names of secrets."""
+
+    token_endpoint: Url
+    client_id: str
+    id_token: str
+    client_secret: str | None = None
+
+
+class OAuthSettings(Entry):
+    """How tokens for an MCP server are had; `client_secret` and `private_key` are names of secrets."""
+
+    grant: Literal["authorization_code", "client_credentials", "cross_app"] = "authorization_code"
+    client_id: str | None = None
+    client_secret: str | None = None
+    private_key: str | None = None
+    algorithm: Literal["ES256", "RS256"] = "ES256"
+    scope: str | None = None
+    issuer: str | None = None  # compared letter by letter with what the authorization server says of itself
+    identity_provider: IdentityProviderSettings | None = None
+
+
 class McpServerSettings(Entry):
     """An MCP server over streamable HTTP. Times in seconds; `allow` and `deny` are globs over its tools' own names."""
 
     url: Url
     headers: Headers = Field(default_factory=dict, repr=False)
+    auth: OAuthSettings | Literal["oauth"] | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     connect_timeout: float = Field(default=30, gt=0, allow_inf_nan=False)
     allow: tuple[str, ...] = ("*",)
@@ -87,8 +110,6 @@ class McpServerSettings(Entry):
             raise ValueError("uses the legacy HTTP+SSE transport: give the url of its streamable HTTP endpoint")
         if kind not in ("http", "streamable-http", "streamable_http"):
             raise ValueError("has an unknown type; streamable HTTP is the only transport")
-        if "auth" in entry:
-            raise ValueError("asks for OAuth, which this version does not offer: send a token in headers")
         return entry
 
 

@@ -183,6 +183,29 @@ class CancelledSubagent(BaseModel):
     child_run_id: str
 
 
+class ConnectionAnswer(BaseModel):
+    """How a login to an MCP server stands. `link`: the path of a page where a person signs in. `fault`: why the last
+    try failed. `by_person`: false where the deployment gets its tokens by itself."""
+
+    server: str
+    state: Literal["connected", "sign-in", "failed"]
+    by_person: bool = True
+    link: str | None = None
+    fault: str | None = None
+
+
+class ClientDocument(BaseModel):
+    """A client id metadata document: `client_id` is its own address."""
+
+    client_id: str
+    client_name: str
+    client_uri: str
+    redirect_uris: tuple[str, ...]
+    grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
+    response_types: tuple[str, ...] = ("code",)
+    token_endpoint_auth_method: str = "none"  # noqa: S105 - a name
+
+
 class CancelRun(Asked):
     """POST /v1/runs/{run_id}/cancel; the body may be absent."""
 

@@ -12,7 +12,7 @@ Mode = Literal["direct", "planned"]
 ApprovalMode = Literal["autopilot", "ask-writes", "ask-all", "read-only"]
 ToolRule = Literal["allow", "ask", "deny"]
 StopReason = Literal["stop", "max_steps", "max_tokens", "budget", "blocked", "cancelled", "error"]
-WaitReason = Literal["approval", "answer", "retry", "subagent"]
+WaitReason = Literal["approval", "answer", "authorization", "retry", "subagent"]
 FaultKind = Literal["provider", "tool", "hook", "config", "storage", "mcp"]
 
 
@@ -52,6 +52,7 @@ class RunCreated:
     """The frozen configuration of the run.
 
     models: the executor's, with fallbacks in order; also the planner's and the synthesizer's where those are empty.
+    user: who started it, by the name of the token; MCP servers that ask for a login are used as this user.
     """
 
     version: int
@@ -70,6 +71,7 @@ class RunCreated:
     metadata: JsonObject | None = None
     parent: ParentRun | None = None
     compaction: Compaction = field(default_factory=Compaction)
+    user: str | None = None
     type: Literal["run.created"] = "run.created"
 
     @property
@@ -124,11 +126,14 @@ class Timer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWaiting:
-    """A state is waiting while none of the last one's `keys` is on record. `until` is ms since the epoch."""
+    """A state is waiting while none of the last one's `keys` is on record. `until` is ms since the epoch.
+    `question` and its `url`: what a person is asked, of the first that is."""
 
     for_: tuple[WaitReason, ...]
     keys: tuple[str, ...]
     until: int | None = None
+    url: str | None = None
+    question: str | None = None
     type: Literal["run.waiting"] = "run.waiting"
 
 

@@ -102,13 +102,17 @@ class EgressRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked:
-    """A person is asked; the run waits for question.answered. For an unknown-outcome: may the call be made again?"""
+    """A person is asked; the run waits for question.answered. For an unknown-outcome: may the call be made again, that
+    has no outcome for this `cause`? For an authorization: to sign in at `url`, a path of this deployment, so that the
+    tools of `server` can be used."""
 
     question_id: str
-    for_: Literal["unknown-outcome"]
-    cause: UnknownCause
+    for_: Literal["unknown-outcome", "authorization"]
+    cause: UnknownCause | None = None
     question: str
     expires_at: int
+    server: str | None = None
+    url: str | None = None
     type: Literal["question.asked"] = "question.asked"
 
 
