@@ -137,13 +137,16 @@ class Deployment:
         return fork
 
     def _admit(self, agent: Agent, created: RunCreated) -> None:
-        require_prices(created, self._price)
+        price = self._price(agent)
+        require_prices(created, price)
         # The tools of servers are not known before they are asked.
         tools = self._toolbox(agent, created.user, depth=created.depth).offered()
-        require_room(created, agent.instructions, tools, self._window(created), self._price)
+        require_room(created, agent.instructions, tools, self._window(created), price)
 
-    def _price(self, name: str) -> Price | None:
-        return price_of(name, self.settings)
+    def _price(self, agent: Agent) -> Callable[[str], Price | None]:
+        caching = prompting_of(agent, self.settings).caching
+        for_an_hour = caching is not None and caching.ttl == "1h"
+        return lambda name: price_of(name, self.settings, for_an_hour=for_an_hour)
 
     def _window(self, created: RunCreated) -> int:
         """Of the model with the smallest one: any of them may be asked."""
@@ -204,7 +207,7 @@ class Deployment:
             declared=self.settings.declared_secrets(),
             faults=lambda schema, value: SchemaCheck(schema).faults(value),
             context_window=self._window(created),
-            price=self._price,
+            price=self._price(agent),
             max_retries=self.settings.max_retries,
             forbidden=[glob for glob, rule in permissions.rules_of(agent, self.settings).items() if rule == "deny"],
             approval_seconds=self.settings.approval_timeout,

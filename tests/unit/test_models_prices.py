@@ -10,7 +10,8 @@ from edge_agent.core.events import RecordedEvent
 from edge_agent.core.price import FREE, Price, spent_by
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.deployment import Deployment
-from edge_agent.models.prices import DEFAULT_WINDOW, TABLE, price_of, window_of
+from edge_agent.models.price_table import TABLE
+from edge_agent.models.prices import DEFAULT_WINDOW, price_of, window_of
 from edge_agent.models.scripted import ScriptedModel
 from edge_agent.wire.http import StartRun, WantedLimits
 from edge_agent.wire.settings import Settings
@@ -83,6 +84,22 @@ def test_what_runs_elsewhere_is_not(url: str) -> None:
 def test_nobody_knows_the_price_of_a_model_nobody_knows() -> None:
     assert price_of("nowhere/any", settings()) is None
     assert price_of("scripted/scripted", settings()) is None
+
+
+def test_a_model_of_a_certain_date_costs_what_it_costs_without() -> None:
+    assert price_of("anthropic/claude-haiku-4-5-20251001", settings()) == TABLE["anthropic/claude-haiku-4-5"].price
+    assert price_of("openai/gpt-5-mini-2025-08-07", settings()) == TABLE["openai/gpt-5-mini"].price
+
+
+def test_a_cache_that_is_kept_for_an_hour_costs_more_to_write_also_in_the_budget_of_its_agent() -> None:
+    name = "anthropic/claude-opus-5"
+    assert price_of(name, settings(), for_an_hour=True) == Price(input=5, cached=0.5, cache_write=10, output=25)
+    assert price_of("openai/gpt-5", settings(), for_an_hour=True) == TABLE["openai/gpt-5"].price
+    patient = Agent(name="a", model=name, prompt_caching={"ttl": "1h"})
+    ready = deployment(patient, ANTHROPIC_API_KEY="sk-12345678")
+    price = ready.ports(ready.configure(StartRun(input="go")), Unheard(), Stopped()).price(name)
+    assert price is not None
+    assert price.cache_write == 10
 
 
 # -- the window
