@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,15 @@ from edge_agent.cloudflare.ai_binding import AiBinding, GatewayBinding
 from edge_agent.cloudflare.connections import ObjectConnections
 from edge_agent.cloudflare.directory import ObjectDirectory
 from edge_agent.cloudflare.environment import ai_binding, variables
+from edge_agent.cloudflare.gateway_log import logged_call
 from edge_agent.cloudflare.model_transport import FetchTransport
 from edge_agent.cloudflare.post import ObjectPost
 from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.egress import Egress, Fetcher
+from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
+from edge_agent.core.model_calls import LoggedCall
 from edge_agent.deployment import Deployment, SourceMaker
 from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
@@ -133,10 +137,18 @@ def served(env: Any) -> Served:
             clock=ObjectClock(),
             connections=ObjectConnections(env.MCP_CONNECTION),
             run_token_key=_key_of(env, deployment.settings),
+            gateway_log=_gateway_log(ai_binding(env), deployment.settings),
             runtime=f"workerd, {js.navigator.userAgent}",
         )
         _served = Served(deps, create_app(deps))
     return _served
+
+
+def _gateway_log(ai: Any, settings: Settings) -> Callable[[str], Awaitable[LoggedCall | None]] | None:
+    with suppress(ConfigError):
+        if ai is not None and settings.gateway is not None:
+            return partial(logged_call, ai, settings.gateway.id)
+    return None
 
 
 def post_of(env: Any) -> ObjectPost:

@@ -34,6 +34,7 @@ class MemoryRuns:
     asked: list[tuple[str, RunMethod, JsonObject]] = field(default_factory=list[tuple[str, RunMethod, JsonObject]])
     turns: list[JsonObject] = field(default_factory=list[JsonObject])
     approval: JsonObject = field(default_factory=dict[str, Any])
+    calls: list[JsonObject] = field(default_factory=list[JsonObject])
 
     async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
         self.asked.append((run_id, method, payload))
@@ -47,6 +48,8 @@ class MemoryRuns:
             return {**state_of(run_id), "approval": self.approval}
         if method == "state" and self.approval:
             return {**state_of(run_id), "approvals": [self.approval]}
+        if method == "calls":
+            return {"calls": self.calls}
         return {"turns": self.turns} if method == "turns" else state_of(run_id)
 
     def _fork(self, run_id: str, payload: JsonObject) -> JsonObject:

@@ -1,7 +1,6 @@
 """What AI Gateway keeps of a call: what it cost, as the gateway reckons it. Read by the AI binding."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -9,24 +8,10 @@ import js
 from pyodide.ffi import JsException
 
 from edge_agent.cloudflare.ai_binding import gateway_of
+from edge_agent.core.model_calls import LoggedCall
 from edge_agent.models.transport import TransportError
 
 _NOT_FOUND = "AiGatewayLogNotFound"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedCall:
-    """cost: US dollars. cached: the answer came from the gateway's cache and cost nothing at the provider. None: the
-    gateway does not say."""
-
-    id: str
-    provider: str
-    model: str
-    status: int | None = None
-    cached: bool = False
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost: float | None = None
 
 
 async def logged_call(ai: Any, gateway: str, log_id: str) -> LoggedCall | None:

@@ -16,6 +16,7 @@ from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Journal
 from edge_agent.core.listing import Listed
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.model_calls import answered_calls
 from edge_agent.core.ports import Post
 from edge_agent.core.state import RunState, fold
 from edge_agent.loop import decisions, kin_inbox
@@ -180,6 +181,8 @@ class LiveRun:
                 self.inbox.delete()
             case "turns":
                 return {"turns": [asdict(turn) for turn in turns(self.journal)]}
+            case "calls":
+                return {"calls": [asdict(call) for call in answered_calls(self.known().journal.in_order())]}
             case "answer":
                 self.inbox.answer(payload["question_id"], payload["answer"])
             case "decision" | "approval" | "approval-mode":

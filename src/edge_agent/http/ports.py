@@ -9,6 +9,7 @@ from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import RunCreated
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.model_calls import LoggedCall
 from edge_agent.core.ports import Clock
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.wire.export import Exported
@@ -27,6 +28,7 @@ RunMethod = Literal[
     "answer",
     "delete",
     "turns",
+    "calls",
     "approval",
     "decision",
     "approval-mode",
@@ -57,6 +59,7 @@ class Runs(Protocol):
         answer  {"question_id": str, "answer": str}
         delete  {}, answers with nothing, also the second time
         turns   {}, answers with "turns" as well: what was said in a run that has ended
+        calls   {}, answers with "calls" as well: the model calls that were answered (core/model_calls.py)
 
         Raises Refusal; 404 unknown_run (and nothing is stored) for a run that was never created, 410 run_deleted for
         one that was deleted.
@@ -130,7 +133,8 @@ def random_run_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """Everything the API is made of. `run_token_key` is asked only where a run token is made or shown."""
+    """Everything the API is made of. `run_token_key` is asked only where a run token is made or shown. gateway_log:
+    what the gateway keeps of a call, by its id there; it raises EdgeAgentError. None: no gateway can be asked."""
 
     settings: Settings
     runs: Runs
@@ -139,5 +143,6 @@ class Deps:
     offer: Offer
     clock: Clock
     run_token_key: Callable[[], Awaitable[bytes]]
+    gateway_log: Callable[[str], Awaitable[LoggedCall | None]] | None = None
     runtime: str = "unknown"
     new_run_id: Callable[[], str] = random_run_id

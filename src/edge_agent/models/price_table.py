@@ -15,9 +15,12 @@ WORKERS_AI_MODEL = "the model's page in developers.cloudflare.com/workers-ai/mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A model as its provider lists it. `window` in tokens: not above what the price holds for (OpenAI asks double for
-    prompts of more than 272 000, Google for more than 200 000, Anthropic's Haiku 5.5 five times as much above 100 000). hour_write: dollars for a million tokens written to a
-    cache that keeps them for an hour."""
+    """A model as its provider lists it.
+
+    window: tokens, not above what the price holds for (OpenAI asks double for prompts of more than 272 000, Google for
+        more than 200 000, Anthropic's Haiku 5.5 five times as much above 100 000).
+    hour_write: dollars for a million tokens written to a cache that keeps them for an hour.
+    """
 
     price: Price
     window: int

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import asdict
 from typing import Any
 
 import js
@@ -11,7 +10,6 @@ from workers import env
 from edge_agent import Agent, Hooks, ToolContext, ToolError, tool
 from edge_agent.cloudflare.ai_binding import AiBinding
 from edge_agent.cloudflare.environment import ai_binding
-from edge_agent.cloudflare.gateway_log import logged_call
 from edge_agent.cloudflare.javascript import js_object
 
 SECRET = "pin-4711-0815"
@@ -80,13 +78,6 @@ async def progress(context: ToolContext) -> str:
 
 
 @tool(read_only=True)
-async def billed(log_id: str) -> str:
-    """Read what the gateway keeps of a call."""
-    call = await logged_call(ai_binding(env), "main", log_id)
-    return json.dumps(call and asdict(call))
-
-
-@tool(read_only=True)
 async def raced(scenario: str) -> str:
     """Call a model while another call, which asks for no Response, overwrites the options that both share."""
     ai, model = ai_binding(env), "@cf/meta/llama-3.3-70b-instruct-fp8-fast"
@@ -118,7 +109,7 @@ agents = [
     Agent(name="counter", tools=[charge, lookup]),
     Agent(name="careful", tools=[transfer]),
     Agent(name="troubled", tools=[raises, wrong, big, hang, hang_reading, progress, lookup]),
-    Agent(name="accountant", tools=[billed, raced]),
+    Agent(name="accountant", tools=[raced]),
     Agent(
         name="discreet",
         tools=[login],
