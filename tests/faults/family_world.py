@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent import Agent, Limits, ToolContext, cpython, subagent, tool
+from edge_agent.core import keys
 from edge_agent.core.errors import ModelError, Refusal
 from edge_agent.core.events import (
     ModelAnswered,
@@ -94,7 +95,7 @@ class TurnModel:
 
 
 class FamilyWorld:
-    """`kills`: by the place of a run: "boss", or the key of the call that is the child."""
+    """`kills`: by the place of a run: "boss", the key of the call that is a child of it, else the id of the run."""
 
     def __init__(
         self,
@@ -162,8 +163,7 @@ class FamilyWorld:
             self.faults.append(f"{run_id}: the attempt {open_[-1]} was made twice")
 
     def _faults(self, run_id: str) -> Faults:
-        place = "boss" if run_id == BOSS else self.place_of.get(run_id, "")
-        return Faults(frozenset(self.kills.get(place, ())))
+        return Faults(frozenset(self.kills.get(self._name(run_id), ())))
 
     @property
     def place_of(self) -> dict[str, str]:
@@ -192,14 +192,14 @@ class FamilyWorld:
 
     def _see(self, run_id: str, record: Record) -> None:
         for person in self.family.people:
-            if person not in self._met and person.sees == record.key and person.run in (run_id, self._name(run_id)):
+            if person not in self._met and person.sees == record.key and person.run == self._name(run_id):
                 self._met.add(person)
                 acting = asyncio.get_running_loop().create_task(self._acts(person, run_id), context=Context())
                 self._acting.add(acting)
                 acting.add_done_callback(self._acting.discard)
 
     def _name(self, run_id: str) -> str:
-        return "boss" if run_id == BOSS else self.place_of.get(run_id, "")
+        return "boss" if run_id == BOSS else self.place_of.get(run_id, run_id)
 
     async def _acts(self, person: Person, run_id: str) -> None:
         await asyncio.sleep(person.after)
@@ -261,8 +261,8 @@ def check(world: FamilyWorld) -> None:
 
 
 def _check_money(world: FamilyWorld, run_id: str) -> None:
-    """What a run has spent is what its own attempts and calls have, and its children; of one that was given up at least
-    that."""
+    """What a run has spent is what its own attempts and calls have, and its children; where one was given up, and the
+    run ended before it could say what it cost, its whole reserve."""
     records = world.logs[run_id]
     own = [r for r in records if isinstance(r.event, ModelAnswered | ModelFailed)]
     spent = sum((amount for record in own for amount in record.money.values()), Amount())
@@ -275,7 +275,8 @@ def _check_money(world: FamilyWorld, run_id: str) -> None:
         result = results[f"{key}/result"].event
         settled = not (isinstance(result, SubagentFailed) and result.stopped) or f"{key}/settled" in results
         if not settled:
-            assert results[f"{key}/result"].life < records[-1].life or records[-1].type in ENDED_EARLY
+            end = results[keys.end(results[f"{key}/result"].life)]
+            assert world.logs[child][-1].at > end.at - TIME_TO_SAY or world.troubles
             spent += record.money[key]
             continue
         refused = world.logs[child][0].type == "run.refused"
@@ -283,7 +284,7 @@ def _check_money(world: FamilyWorld, run_id: str) -> None:
     assert world.state(run_id).spent == spent, (run_id, world.state(run_id).spent, spent)
 
 
-ENDED_EARLY = ("run.cancelled", "run.failed")
+TIME_TO_SAY = 2_000  # ms before the end of the parent; what a child says later than that nobody may hear any more
 
 
 def outcomes(world: FamilyWorld) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from scripts.serve import Server, serve
 from tests.conftest import Figure
+from tests.faults.stand import Stand
 from tests.servers.running import Running, running
 from tests.workerd.client import TERMINAL, Api, Event, text_of, types, whole
 
@@ -39,40 +39,15 @@ def tool_server() -> Iterator[Running]:
         yield server
 
 
-class Stand:
-    """A Worker that is killed and served again, always at the same port and on the same state."""
-
-    def __init__(self, state: Path, model: Running, tools: Running) -> None:
-        self._state = state
-        self._variables = {
-            "EDGE_AGENT_MODEL": "openai-compatible/kills",
-            "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
-            "EDGE_AGENT_LIMITS": '{"max_steps": 40}',
-            "TOOL_SERVER_URL": tools.url,
-        }
-        self._port = 0
-        self._open()
-
-    def _open(self) -> None:
-        self._serving = serve(state=self._state, port=self._port, overlay=WORKER, variables=self._variables)
-        self.server: Server = self._serving.__enter__()
-        self._port = self.server.port
-
-    def kill_runtime(self) -> None:
-        self.server.kill_runtime()
-
-    def kill_everything(self) -> None:
-        self.server.kill()
-        self._serving.__exit__(None, None, None)
-        self._open()
-
-    def close(self) -> None:
-        self._serving.__exit__(None, None, None)
-
-
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_server: Running) -> Iterator[Stand]:
-    stand = Stand(tmp_path_factory.mktemp("kills"), model_server, tool_server)
+    variables = {
+        "EDGE_AGENT_MODEL": "openai-compatible/kills",
+        "EDGE_AGENT_BASE_URL": f"{model_server.url}/v1",
+        "EDGE_AGENT_LIMITS": '{"max_steps": 40}',
+        "TOOL_SERVER_URL": tool_server.url,
+    }
+    stand = Stand(tmp_path_factory.mktemp("kills"), WORKER, variables)
     yield stand
     stand.close()
 

@@ -42,7 +42,7 @@ class Journal:
     """Loaded by one select, then kept in step. Nothing is appended to a run that has ended, but the next life.
 
     `mask` turns declared secrets in an event into a placeholder before anything sees it. `listed` keeps the directory
-    of runs told; without it nobody is told anything.
+    of runs told; without it nobody is told anything. `on_sends` is called after an append that others are to hear of.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Journal:
         self.money: dict[str, Amount] = {}
         self.life = 0
         self.agent = ""
+        self.on_sends: Callable[[], None] = lambda: None
         for record in log.load():
             self._index(record)
         self.erased = not self.records and log.erased()
@@ -192,6 +193,8 @@ class Journal:
         for record in made:
             self._index(record)
         self.sink.recorded(made)
+        if sends or reports:
+            self.on_sends()
 
     def erase(self) -> None:
         """Everything on record goes for good, but for what is still to be sent. The run must have ended.

@@ -38,7 +38,7 @@ from edge_agent.loop.planned import whole
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
-TELL_EVERY = 0.25  # seconds, within a slice
+TELL_EVERY = 0.25  # seconds between batches of events for the parent
 MOST_STALLED = 10  # restarts since the last finished effect
 MOST_RESTARTS = 1_000  # restarts in one life, reset by no effect
 FINISHED = (ModelAnswered, ModelRefused, ToolResult, ToolRejected, SubagentCompleted, SubagentFailed, Boundary)
@@ -70,7 +70,8 @@ class Driver:
         self._forwarding = Forwarding(journal, post, show)
         self.current: Ports | None = None
         self._next: int | None = None
-        self._woken = asyncio.Event()
+        self._woken, self._news, self._at_work = asyncio.Event(), asyncio.Event(), False
+        journal.on_sends = self._news.set
 
     # -- waking
     def wake(self, at: int | None = None) -> None:
@@ -93,27 +94,28 @@ class Driver:
         """What the alarm runs: a slice, and beside and after it what the run has to tell others, also after its end."""
         self._next = None
         self._woken.clear()
-        worked = asyncio.Event()
-        telling = asyncio.ensure_future(self._tell_beside(worked))
+        self._at_work = True
+        telling = asyncio.ensure_future(self._tell_beside())
         try:
             await self._work()
         finally:
-            worked.set()
+            self._at_work = False
+            self._news.set()
             await self._until_told_or_woken(telling)
         await self._until_told_or_woken(asyncio.ensure_future(self._tell()))
         for due in (self.outbox.due(), self._forwarding.due()):
             if due is not None:
                 self.wake(due)
 
-    async def _tell_beside(self, worked: asyncio.Event) -> None:
-        """What there is at the beginning of a slice, and what the slice adds, before it is over."""
-        told = -1
-        while not worked.is_set():
-            if told != len(self.journal.records):
-                told = len(self.journal.records)
-                await self._tell()
+    async def _tell_beside(self) -> None:
+        """What there is as a slice begins, and what comes while it works: sends at once, events in batches."""
+        await self._tell()
+        while self._at_work:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(worked.wait(), TELL_EVERY)
+                await asyncio.wait_for(self._news.wait(), TELL_EVERY)
+            if self._at_work and (self._news.is_set() or self._forwarding.behind):
+                self._news.clear()
+                await self._tell()
 
     async def _tell(self) -> None:
         if self._forwarding.behind:

@@ -9,10 +9,9 @@ from edge_agent.core.journal import Journal
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post, Record
 from edge_agent.loop import kin
-from edge_agent.loop.outbox import PATIENCE
+from edge_agent.loop.outbox import PATIENCE, pause_ms
 
 MOST_EVENTS = 50  # in one batch
-PAUSE_MS = 2_000  # after a try in vain
 _TOLD = "told"  # the word beside the log: the seq the parent has acknowledged
 
 Show = Callable[[Record], JsonObject]
@@ -24,7 +23,8 @@ class Forwarding:
 
     def __init__(self, journal: Journal, post: Post | None, show: Show | None) -> None:
         self._journal, self._post, self._show = journal, post, show
-        self._not_before = 0
+        self._told: int | None = None
+        self._tries, self._not_before = 0, 0
         self._telling = asyncio.Lock()
 
     @property
@@ -44,9 +44,10 @@ class Forwarding:
         async with self._telling:
             with contextlib.suppress(Exception):  # it is tried again
                 while self.behind and self._not_before <= self._journal.clock.now():
-                    self._not_before = self._journal.clock.now() + PAUSE_MS
+                    self._not_before = self._journal.clock.now() + pause_ms(self._tries)
+                    self._tries += 1
                     await self._tell_some()
-                    self._not_before = 0
+                    self._tries, self._not_before = 0, 0
 
     async def _tell_some(self) -> None:
         parent, show, post = self._journal.created.parent, self._show, self._post
@@ -56,7 +57,10 @@ class Forwarding:
         batch = list(itertools.islice(self._journal.records.values(), told, told + MOST_EVENTS))
         events = kin.events(parent, [show(record) for record in batch], self._journal.spent)
         await asyncio.wait_for(post.send(events), PATIENCE)
-        self._journal.log.set_meta(_TOLD, str(batch[-1].seq))
+        self._told = batch[-1].seq
+        self._journal.log.set_meta(_TOLD, str(self._told))
 
     def _acknowledged(self) -> int:
-        return int(self._journal.log.meta(_TOLD) or 0)
+        if self._told is None:
+            self._told = int(self._journal.log.meta(_TOLD) or 0)
+        return self._told

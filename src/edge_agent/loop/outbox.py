@@ -36,7 +36,11 @@ class Outbox:
         try:
             await asyncio.wait_for(post.send(unsent.send), PATIENCE)
         except Exception:  # noqa: BLE001 - whatever it was: whether it arrived is not known, so it is sent again
-            pause = min(LONGEST_PAUSE_MS, 1_000 * 2 ** min(unsent.tries, _DOUBLINGS))
-            self._log.postpone(unsent.send.key, self._clock.now() + pause)
+            self._log.postpone(unsent.send.key, self._clock.now() + pause_ms(unsent.tries))
         else:
             self._log.acknowledge(unsent.send.key)
+
+
+def pause_ms(tries: int) -> int:
+    """Until the next try, after so many before the one that was in vain."""
+    return min(LONGEST_PAUSE_MS, 1_000 * 2 ** min(tries, _DOUBLINGS))

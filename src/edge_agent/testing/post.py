@@ -1,7 +1,9 @@
 """Other objects, and the network between: it loses, doubles and delays what a run sends."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import Context
 from typing import Literal
 
 from edge_agent.core.listing import SHARDS, shard_of
@@ -34,7 +36,10 @@ class SimulatedPost:
         self.tries.append(send)
         receive, trouble = self._receiver(send.destination), next(self._troubles, "none")
         if trouble == "late":
-            self._under_way.add(asyncio.ensure_future(_later(receive, send)))
+            # In a context of its own: what is under way arrives, also when its sender dies.
+            late = asyncio.get_running_loop().create_task(_later(receive, send), context=Context())
+            self._under_way.add(late)
+            late.add_done_callback(self._under_way.discard)
         elif trouble != "lost":
             await receive(send)
         if trouble == "doubled":
@@ -44,12 +49,20 @@ class SimulatedPost:
 
     async def settled(self) -> None:
         """Returns when everything that is late has arrived."""
-        await asyncio.gather(*self._under_way)
+        while self._under_way:
+            await asyncio.gather(*self._under_way)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is late."""
+        return not self._under_way
 
 
 async def _later(receive: Receiver, send: Send) -> None:
+    """Whether it is heard, nobody is told: its sender has tried again long ago."""
     await asyncio.sleep(LATE_SECONDS)
-    await receive(send)
+    with contextlib.suppress(ConnectionError):
+        await receive(send)
 
 
 class MemoryDirectory:
