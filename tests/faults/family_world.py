@@ -12,6 +12,7 @@ from edge_agent import Agent, Limits, ToolContext, cpython, subagent, tool
 from edge_agent.core import keys
 from edge_agent.core.errors import ModelError, Refusal
 from edge_agent.core.events import (
+    Mode,
     ModelAnswered,
     ModelFailed,
     SubagentCompleted,
@@ -67,6 +68,7 @@ class Family:
     slices: SliceBudget = field(default_factory=SliceBudget)
     ends: str = "run.completed"
     grandchildren: Says | None = None
+    mode: Mode = "direct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,11 @@ class FamilyWorld:
             timeout=family.timeout,
         )
         boss = Agent(
-            name="boss", model=TurnModel("boss", family.boss, self), tools=[delegate, pay, look], limits=family.limits
+            name="boss",
+            model=TurnModel("boss", family.boss, self),
+            tools=[delegate, pay, look],
+            limits=family.limits,
+            mode=family.mode,
         )
         return Deployment([boss], Settings.from_env({}), model, source, cpython.fetcher)
 

@@ -1,6 +1,7 @@
 """Runs with subagents, killed at every record of the parent, of a child and of both, over a network that fails."""
 
 import itertools
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -200,6 +201,41 @@ def test_a_deleted_parent_leaves_no_child_at_work() -> None:
         world.lived()
         assert {log[-1].type for run, log in world.logs.items() if run != BOSS} <= ENDS
         assert not world.runs.of(BOSS).log.exists()
+
+
+def planner(turn: int, request: ModelRequest) -> Answer | str:
+    shown, stage = "\n".join(message.text for message in request.messages), (request.metadata or {}).get("stage")
+    if stage == "plan":
+        steps = [{"id": name, "description": name} for name in ("ask", "report")]
+        return json.dumps({"thought": "ask first", "steps": steps})
+    if stage == "replan":
+        return json.dumps({"mode": "continue", "reason": "go on", "steps": []})
+    if stage == "final":
+        return f"answered: {'a is done' in shown}, {'its step was cancelled' in shown}"
+    return tasks("a", "b") if "(1)" in shown and turn == 0 else "reported"
+
+
+PLANNED = Family(name="in the first step of a plan", boss=planner, child=researcher, mode="planned")
+
+
+def test_what_subagents_of_a_step_have_answered_reaches_the_answer() -> None:
+    calm = FamilyWorld(PLANNED).lived()
+    check(calm)
+    assert calm.state().text == "answered: True, False"
+    for append in range(1, calm.appends("boss") + 1, 2):
+        world = FamilyWorld(PLANNED, {"boss": [Kill(append, "after")]}).lived()
+        check(world)
+        assert world.state().text == "answered: True, False"
+
+
+def test_the_cancel_of_a_step_stops_its_subagents_and_the_plan_goes_on() -> None:
+    for place, kill in itertools.product(("s1/r1/c0/call", "s1/r1/c1/call"), ((), (Kill(8, "after"),))):
+        family = replace(PLANNED, people=(Person("boss", place, lambda inbox: inbox.cancel_step(), 0.3),))
+        world = FamilyWorld(family, {"boss": kill}).lived()
+        check(world)
+        assert world.state().text == "answered: False, True"
+        assert [child.status for child in world.state().subagents] == ["stopped", "stopped"]
+        assert {log[-1].type for run, log in world.logs.items() if run != BOSS} == {"run.cancelled"}
 
 
 # -- waits

@@ -256,6 +256,8 @@ def test_no_object_is_asked_for_anything_else(path: str) -> None:
         ("GET", "/v1/runs/r1", "r1"),
         ("POST", "/v1/runs/r1/cancel", "r1"),
         ("POST", "/v1/runs/r1/answers/q1", "r1"),
+        ("POST", "/v1/runs/r1/subagents/88l7qct9y/cancel", "r1"),
+        ("POST", "/v1/runs/r1/subagents/88l7qct9y", None),
         ("POST", "/v1/runs/r1/resume", None),
         ("POST", "/v1/runs/r1", None),
         ("GET", "/v1/runs/r1/cancel", None),

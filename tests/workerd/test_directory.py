@@ -148,6 +148,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", f"{OWN}/cancel"): {},
     ("POST", f"{OWN}/resume"): {},
     ("POST", f"{OWN}/steps/current/cancel"): {},
+    ("POST", f"{OWN}/subagents/{{call_id}}/cancel"): {},
     ("POST", f"{OWN}/messages"): {"text": "x"},
     ("POST", f"{OWN}/answers/{{question_id}}"): {"answer": "x"},
     ("GET", f"{OWN}/approvals/{{call_id}}"): None,

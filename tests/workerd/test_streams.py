@@ -128,6 +128,8 @@ BAD_FRAMES = (
     {"type": "message", "text": "hi"},
     {"type": "cancel", "reason": 5},
     {"type": "cancel_step", "reason": ["x"]},
+    {"type": "cancel_subagent"},
+    {"type": "cancel_subagent", "call_id": 5},
     {"type": "answer", "question_id": "q", "answer": {"yes": True}},
     {"type": "answer", "question_id": 5, "answer": "yes"},
     {"type": "decision", "call_id": "c", "approved": "yes"},

@@ -1,5 +1,6 @@
 """Subagents in real workerd: each in its own object, its result once, one stopped alone, all with their parent."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -61,7 +62,6 @@ def test_eight_children_four_at_a_time_each_run_once_and_their_use_adds_up(api: 
         assert set(effects.values()) == {1}
         amount = api.state(child["child_run_id"])["spent"]
         spent.update({kind: amount[kind] for kind in ("input", "output", "tool_calls")})
-    own = [money for record in events for key, money in record.get("money", {}).items() if key.count("/a")]
     own = {key: money for e in events for key, money in e.get("money", {}).items() if "/a" in key}
     assert state["spent"]["input"] == spent["input"] + sum(money["input"] for money in own.values())
     assert state["spent"]["output"] == spent["output"] + sum(money["output"] for money in own.values())
@@ -92,9 +92,25 @@ def test_one_of_four_is_stopped_and_the_others_and_their_parent_end_well(api: Ap
     assert "enough" in failed["error"]
     again = api.post(f"/v1/runs/{run_id}/subagents/{first['call_id']}/cancel")
     assert again.status_code == 200, "a second time changes nothing"
+    assert types(api.records(run_id)).count("subagent.failed") == 1
     other = api.state(run_id)["subagents"][1]
     assert api.post(f"/v1/runs/{run_id}/subagents/{other['call_id']}/cancel").json()["code"] == "subagent_ended"
     assert api.post(f"/v1/runs/{run_id}/subagents/nobody/cancel").json()["code"] == "unknown_subagent"
+
+
+def test_one_is_stopped_over_the_socket_too(api: Api) -> None:
+    run_id = api.start(agent="boss", model="patient")
+    first = children(api, run_id, 1)[0]
+    with api.socket(run_id) as socket:
+        socket.send(json.dumps({"id": 1, "type": "cancel_subagent", "call_id": first["call_id"]}))
+        socket.send(json.dumps({"id": 2, "type": "cancel_subagent", "call_id": "nobody"}))
+        events = list(events_of(socket))
+    answered = {event["ack"]: event for event in events if "ack" in event}
+    assert answered[1]["ok"]
+    assert answered[2]["problem"]["code"] == "unknown_subagent"
+    told = [event for event in events if "type" in event]
+    assert find(told, "subagent.failed")["child_run_id"] == first["child_run_id"]
+    assert told[-1]["type"] == "run.completed"
 
 
 def test_with_their_parent_all_children_end(api: Api) -> None:
