@@ -1,8 +1,11 @@
 """What of an agent's prompting reaches its model, and what comes of a model that refuses to think."""
 
+from collections.abc import AsyncGenerator
+
+from edge_agent import tool
 from edge_agent.core.errors import ModelError
 from edge_agent.core.events import Log, ModelAnswered, ModelFailed, RunCompleted
-from edge_agent.core.model import PromptCache
+from edge_agent.core.model import ModelEvent, ModelRequest, PromptCache, Warned
 from edge_agent.core.prompting import Prompting
 from edge_agent.models.scripted import Answer, ScriptedModel
 from tests.unit.loop_kit import Setting, live
@@ -29,3 +32,25 @@ def test_a_model_that_refuses_to_think_is_asked_again_without_it_and_that_is_tol
     warnings = [item for item in lived.items if isinstance(item, Log)]
     assert [warning.level for warning in warnings] == ["warning"]
     assert "without thinking" in warnings[0].message
+
+
+class Loosening(ScriptedModel):
+    """Says with each call what of it could not be told."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        yield Warned(message="The schema of look was loosened.")
+        async for event in super().stream(request):
+            yield event
+
+
+@tool(read_only=True)
+async def look() -> str:
+    """Look something up."""
+    return "found"
+
+
+def test_what_is_true_of_every_round_is_told_once() -> None:
+    model = Loosening(answers=[Answer(calls=(("look", {}),)), Answer(calls=(("look", {}),)), "done"])
+    lived = live(Setting(model=model, tools=[look]))
+    assert len(model.requests) == 3
+    assert lived.passing(Log) == [Log(level="warning", message="The schema of look was loosened.")]

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from edge_agent.models.schemas import (
     for_openai_strict,
     for_workers_ai,
 )
+from edge_agent.models.schemas.remembered import MAX_CHARS
+from tests.conftest import Figure
 
 ALL = (
     for_openai,
@@ -371,3 +374,35 @@ def test_workers_ai_gets_a_type_and_a_description_for_every_property() -> None:
         "d": {"type": "string", "enum": ["x", "y"], "description": "d"},
         "e": {"type": "string", "description": "e"},
     }
+
+
+# -- schemas that come again
+@pytest.mark.parametrize("convert", ALL, ids=named)
+def test_a_schema_that_comes_again_is_not_converted_again(convert: Any) -> None:
+    schema = of(a={"type": "string"}, b={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+    first = convert(deepcopy(schema))
+    assert convert(deepcopy(schema)) is first
+    turned = convert(of(b=schema["properties"]["b"], a=schema["properties"]["a"]))
+    assert list(turned.schema["properties"]) == ["b", "a"]
+
+
+def test_what_is_too_large_or_too_deep_to_be_kept_is_converted_all_the_same() -> None:
+    large = of(a={"type": "string", "description": "x" * MAX_CHARS})
+    assert for_openai(large) == for_openai(large)
+    assert for_openai(large) is not for_openai(large)
+    deep: Json = {"type": "string"}
+    for _ in range(100_000):
+        deep = {"type": "array", "items": deep}
+    assert for_openai(of(a=deep)).warnings
+
+
+def test_the_tools_of_a_large_server_are_converted_once_for_all_rounds(figure: Figure) -> None:
+    inner = {"anyOf": [of(x={"type": "string", "minLength": 1}), {"type": "null"}], "description": "One of both."}
+    schemas = [of(**{f"field{field}_{tool}": inner for field in range(8)}) for tool in range(160)]
+    rounds: list[float] = []
+    for _ in range(2):
+        began = perf_counter()
+        for schema in schemas:
+            for_openai_strict(schema)
+        rounds.append((perf_counter() - began) * 1000)
+    figure(f"160 schemas: {rounds[0]:.0f} ms in the first round, {rounds[1]:.1f} ms in the next")

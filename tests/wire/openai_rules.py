@@ -21,7 +21,8 @@ OWN_FIELDS = {
 }  # fmt: skip
 ANSWER_FIELDS = {"role", "content", "tool_calls"}
 OWN_ANSWER_FIELDS = {
-    "openrouter": {"reasoning_details"}, "deepseek": {"reasoning_content"}, "moonshot": {"reasoning_content"},
+    "openrouter": {"reasoning_details"},
+    **{name: {"reasoning_content"} for name in ("deepseek", "moonshot", "zai", "fireworks", "llama-server")},
 }  # fmt: skip
 NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 ID = re.compile("[a-zA-Z0-9]{9}")  # Mistral's rule; every other server takes such ids as well

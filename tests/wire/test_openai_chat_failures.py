@@ -114,9 +114,12 @@ def test_the_time_to_wait_may_be_a_date() -> None:
     assert 90 < waits <= 100
 
 
-def test_a_provider_may_say_that_trying_again_is_no_use() -> None:
-    assert failure(500, {}, x_should_retry="false").retryable is False
-    assert failure(400, {}, x_should_retry="true").retryable is False
+@pytest.mark.parametrize(
+    "status, header, retryable",
+    [(500, "false", False), (500, "False", False), (400, "true", True), (400, "perhaps", False), (500, "", True)],
+)
+def test_a_provider_s_word_on_trying_again_wins(status: int, header: str, retryable: bool) -> None:
+    assert failure(status, {}, x_should_retry=header).retryable is retryable
 
 
 def test_a_message_holds_no_key_no_header_and_no_part_of_the_address_but_the_host() -> None:

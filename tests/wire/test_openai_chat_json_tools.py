@@ -16,6 +16,7 @@ from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.grammar import MAX_ITEMS, grammar_schema
 from edge_agent.models.openai_chat.json_answer import JsonString, JsonToolAnswer
 from edge_agent.models.openai_chat.request import build
+from tests.wire.openai_rules import check
 
 PARAMETERS = {
     "type": "object",
@@ -37,7 +38,9 @@ SOURCE = Source(model="test/model", host="models.example.com")
 def body(profile: Profile = JSON, **more: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {"system": "Be brief.", "messages": (QUESTION,), "tools": (CALCULATOR, NOW), **more}
     at = Endpoint(provider="test", base_url="http://127.0.0.1/v1", profile=profile)
-    return build(ModelRequest(**fields), at, "m")[0]
+    told = build(ModelRequest(**fields), at, "m")[0]
+    check(told, "small")
+    return told
 
 
 def forms(told: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from edge_agent.core.model import ModelRequest, PromptCache
 from edge_agent.models.adapter import Call
 from edge_agent.models.endpoint import PROFILES, Endpoint
 from edge_agent.models.openai_chat import OpenAIChat
+from tests.conftest import Figure
 from tests.wire.openai_rules import Refused, check
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -144,7 +145,7 @@ def test_the_key_of_the_cache_goes_to_servers_that_take_it() -> None:
     assert "prompt_cache_key" not in asked("groq", cache=PromptCache(key="run1")).body
 
 
-def test_what_was_asked_before_is_the_beginning_of_what_is_asked_next() -> None:
+def test_what_was_asked_before_is_the_beginning_of_what_is_asked_next(figure: Figure) -> None:
     history: tuple[Message, ...] = (UserMessage(text="hi"),)
     before, least = "", 1.0
     for number in range(10):
@@ -156,7 +157,7 @@ def test_what_was_asked_before_is_the_beginning_of_what_is_asked_next() -> None:
         )
         least = min(least, common / len(before)) if before else least
         before, history = told, (*history, *round_of(number))
-    print(f"prefix kept from one request to the next, at least: {least:.2%}")
+    figure(f"kept from one request to the next, at least: {least:.2%}")
     assert least >= 0.97
 
 

@@ -10,6 +10,7 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.models.asking import headers
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.openai_chat.request import build
+from tests.wire.openai_rules import check
 
 ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
 NOW = ToolSpec(name="now", description="The time.", parameters={"type": "object"})
@@ -25,8 +26,11 @@ def request(**more: Any) -> ModelRequest:
     return ModelRequest(**fields)
 
 
-def body(asked: ModelRequest, profile: Profile | None = None, **more: Any) -> dict[str, Any]:
-    return build(asked, endpoint(profile, **more), "m")[0]
+def body(asked: ModelRequest, profile: Profile | None = None, rules: str = "default") -> dict[str, Any]:
+    """rules: those of which profile's server it has to keep."""
+    told = build(asked, endpoint(profile), "m")[0]
+    check(told, rules)
+    return told
 
 
 def test_the_plain_request_has_no_field_it_does_not_need() -> None:
@@ -97,7 +101,9 @@ def test_opaque_parts_go_back_to_their_provider_only() -> None:
     data = {"message": {"reasoning_content": "thought"}, "calls": {"0": extra}}
     parts = (OpaquePart(provider="test", data=data), OpaquePart(provider="other", data={"message": {"x": 1}}))
     calls = (ToolCall(id="abc123def", name="now", arguments={}),)
-    told = body(request(messages=(USER, AssistantMessage(text="t", calls=calls, opaque=parts))))["messages"][-1]
+    answer = AssistantMessage(text="t", calls=calls, opaque=parts)
+    result = ToolMessage(call_id="abc123def", name="now", text="noon", ok=True)
+    told = body(request(messages=(USER, answer, result)), rules="deepseek")["messages"][-2]
     assert told["reasoning_content"] == "thought"
     assert told["content"] == "t"
     assert told["tool_calls"][0]["extra_content"] == extra["extra_content"]
@@ -126,7 +132,8 @@ def test_an_output_schema_is_a_response_format_or_words() -> None:
 
 def test_options_win_over_everything_and_the_endpoint_s_over_the_profile_s() -> None:
     profile = Profile(options={"temperature": 0, "seed": 1})
-    told = body(request(max_output_tokens=5), profile, options={"temperature": 1, "max_tokens": 7, "stream": False})
+    own = {"temperature": 1, "max_tokens": 7, "stream": False}
+    told, _ = build(request(max_output_tokens=5), endpoint(profile, options=own), "m")
     assert (told["temperature"], told["seed"], told["max_tokens"], told["stream"]) == (1, 1, 7, False)
 
 

@@ -10,7 +10,6 @@ from edge_agent.core import keys
 from edge_agent.core.errors import EdgeAgentError, ModelError
 from edge_agent.core.events import (
     Fault,
-    Log,
     ModelAnswered,
     ModelFailed,
     ModelRefused,
@@ -206,7 +205,7 @@ def _asked_as(walk: Walk, question: Question, number: int, model: Model) -> Mode
     before = walk.journal.event(f"{keys.attempt(question.key, number - 1)}/end", ModelFailed) if number else None
     if before is None or before.error != "thinking-refused":
         return request
-    walk.ports.sink.passing(Log(level="warning", message=f"{name} is asked again without thinking, which it refused."))
+    walk.warn(f"{name} is asked again without thinking, which it refused.")
     return replace(request, thinking="none")
 
 

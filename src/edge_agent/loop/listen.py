@@ -12,7 +12,6 @@ from edge_agent.core.events import (
     FinalReasoningDelta,
     FinalTextDelta,
     FinishReason,
-    Log,
     PlanStepAdded,
     PlanThoughtDelta,
     Stage,
@@ -142,7 +141,7 @@ class Listener:
             case GatewayLog(id=log_id):
                 heard.gateway_log_id = log_id
             case Warned(message=message):
-                self.walk.ports.sink.passing(Log(level="warning", message=message))
+                self.walk.warn(message)
             case UsageSeen(usage=usage):
                 heard.usage = usage
             case Finished(reason=reason):

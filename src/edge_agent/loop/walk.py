@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from edge_agent.core import keys
 from edge_agent.core.errors import ConfigError, Drift
-from edge_agent.core.events import ModelRefused, ModelRequested, OfferedTools, RecordedEvent, RunCreated
+from edge_agent.core.events import Log, ModelRefused, ModelRequested, OfferedTools, RecordedEvent, RunCreated
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.messages import JsonObject
@@ -122,6 +122,7 @@ class Walk:
         self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
         self._slots = asyncio.Semaphore(PARALLEL_CALLS)
         self._tools_taken_in = False
+        self._warned: set[str] = set()
 
     def hand_over(self, name: str | None) -> None:
         """The next rounds are this agent's; None: the run's own again. Raises ConfigError for one the code has lost."""
@@ -188,6 +189,12 @@ class Walk:
         return key in self.journal.records
 
     # -- the frontier
+    def warn(self, message: str) -> None:
+        """Told to whoever follows: once in a walk, in however many rounds it is true."""
+        if message not in self._warned:
+            self._warned.add(message)
+            self.ports.sink.passing(Log(level="warning", message=message))
+
     def frontier(self, key: str) -> None:
         """Nothing may be recorded or done while recorded work is left that this walk did not ask for."""
         if self._unwalked:

@@ -31,6 +31,7 @@ class Profile:
     thinking: which rows of openai_chat/thinking.py say how its models are told to think; None: nothing is known.
     cache_key: whether prompt_cache_key is taken.
     replayed: fields of an answer's message that its provider wants back (DeepSeek: reasoning_content within a turn).
+    in_tags: how the names of models begin whose reasoning goes back within <think> tags before their text instead.
     options: fields of the request's body, under those of the endpoint.
     context_window: tokens; None: that of the table in prices.py, else 128 000.
     """
@@ -46,6 +47,7 @@ class Profile:
     thinking: str | None = None
     cache_key: bool = False
     replayed: tuple[str, ...] = ("reasoning_details",)
+    in_tags: tuple[str, ...] = ()
     options: JsonObject = field(default_factory=dict[str, object])
     context_window: int | None = None
 
@@ -64,8 +66,8 @@ PROFILES: Mapping[str, Profile] = {
     "llama-server": Profile(thinking="template", replayed=("reasoning_content",)),
     "ollama": Profile(thinking="efforts"),
     "fireworks": Profile(thinking="efforts", replayed=("reasoning_content",)),
-    "zai": Profile(thinking="switch", replayed=("reasoning_content",)),
-    "cerebras": Profile(max_tokens_field="max_completion_tokens", thinking="groq"),
+    "zai": Profile(thinking="zai", replayed=("reasoning_content",)),
+    "cerebras": Profile(max_tokens_field="max_completion_tokens", thinking="groq", in_tags=("zai-glm",)),
     "moonshot": Profile(
         takes_required=False, thinking="switch", replayed=("reasoning_content",), cache_key=True
     ),

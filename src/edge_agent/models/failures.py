@@ -218,7 +218,7 @@ def failed_status(source: Source, status: int, headers: Mapping[str, str], body:
     """The error of an answer whose status is not 2xx."""
     told = _told(body)
     rule = _rule(status, told)
-    retryable = rule.retryable and headers.get("x-should-retry", "").lower() != "false"
+    retryable = {"true": True, "false": False}.get(headers.get("x-should-retry", "").lower(), rule.retryable)
     retry_after = _retry_after(headers) if told.retry_after is None else told.retry_after
     words = source.quoted(told.message) or ("; the body is an HTML page" if _is_html(body) else "")
     return source.error(

@@ -24,8 +24,15 @@ class OpenAIChat:
         return Call(path=PATH, headers=headers(request, endpoint), body=body, warnings=warnings)
 
     def answer(self, request: ModelRequest, endpoint: Endpoint, source: Source) -> Answer:
-        profile = endpoint.profile
-        answer = ChatAnswer(source, provider=endpoint.provider, replayed=profile.replayed)
+        profile, model = endpoint.profile, source.model.removeprefix(f"{endpoint.provider}/")
+        in_tags = model.startswith(profile.in_tags)
+        answer = ChatAnswer(
+            source,
+            provider=endpoint.provider,
+            model=model if in_tags else None,
+            replayed=profile.replayed,
+            in_tags=in_tags,
+        )
         if profile.tool_mode == "json" and json_tools.offers(request):
             return JsonToolAnswer(answer, source, [spec.name for spec in request.tools])
         return answer

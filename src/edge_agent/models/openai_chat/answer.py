@@ -33,7 +33,8 @@ class ChatAnswer:
     Text and reasoning go out with each read, tool calls at the end only: a call of an unfinished answer must never run.
     Raises ModelError for errors inside the answer, and from `end` for one that was cut.
 
-    model: who alone gets back what is replayed; None: any model of the provider. whole, text: see Body.
+    model: who alone gets back what is replayed; None: any model of the provider. replayed, in_tags: what that is: see
+    Profile. whole, text: see Body.
     translate: makes a chunk or an answer of another form one of this form."""
 
     def __init__(
@@ -43,6 +44,7 @@ class ChatAnswer:
         provider: str,
         model: str | None = None,
         replayed: tuple[str, ...] = (),
+        in_tags: bool = False,
         whole: tuple[str, ...] = ("choices",),
         text: str | None = None,
         translate: Callable[[JsonObject], JsonObject] | None = None,
@@ -51,7 +53,7 @@ class ChatAnswer:
         self._body, self._translate = Body(source, whole=whole, text=text), translate
         self._deltas = Deltas()
         self._calls = ToolCalls()
-        self._replayed, self._replay = frozenset(replayed), Replay()
+        self._replayed, self._in_tags, self._replay = frozenset(replayed), in_tags, Replay()
         self._usage: Usage | None = None
         self._told: Usage | None = None  # the usage that went out last
         self._reason: FinishReason | None = None
@@ -170,6 +172,8 @@ class ChatAnswer:
     def _reasoning(self, thought: Any) -> None:
         if isinstance(thought, str):
             self._deltas.reasoning(thought)
+            if self._in_tags:
+                self._replay.think(thought)
         for part in cast(list[Any], thought) if isinstance(thought, list) else []:
             self._reasoning(cast(JsonObject, part).get("text") if isinstance(part, dict) else part)
 

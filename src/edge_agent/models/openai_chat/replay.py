@@ -7,10 +7,17 @@ from edge_agent.core.messages import JsonObject
 
 class Replay:
     """Collects fields of the deltas. Strings are appended; items of lists are joined where they carry an
-    index (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended."""
+    index (OpenRouter's reasoning_details: the text in pieces, the signature in the last), else appended.
+
+    Thoughts are kept on their own where they go back within the text."""
 
     def __init__(self) -> None:
         self._fields: JsonObject = {}
+        self._thoughts: list[str] = []
+
+    def think(self, thought: str) -> None:
+        """A piece of a thought that goes back within <think> tags."""
+        self._thoughts.append(thought)
 
     def take(self, name: str, value: Any) -> None:
         """A fragment of the field of that name."""
@@ -23,7 +30,8 @@ class Replay:
 
     def data(self) -> JsonObject:
         """What an opaque part keeps, and `put_back` reads; empty for nothing."""
-        return {"message": self._fields} if self._fields else {}
+        thoughts = {"thoughts": "".join(self._thoughts)} if self._thoughts else {}
+        return ({"message": self._fields} if self._fields else {}) | thoughts
 
 
 def put_back(message: JsonObject, data: JsonObject) -> JsonObject:
@@ -31,6 +39,8 @@ def put_back(message: JsonObject, data: JsonObject) -> JsonObject:
     calls = message.get("tool_calls", [])
     extras = data.get("calls", {})
     told = [{**call, **extras.get(str(position), {})} for position, call in enumerate(calls)]
+    if thoughts := data.get("thoughts"):
+        message = {**message, "content": f"<think>{thoughts}</think>{message['content']}"}
     return {**message, **data.get("message", {}), **({"tool_calls": told} if told else {})}
 
 

@@ -12,13 +12,14 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Effort, ModelRequest
 from edge_agent.models.effort import nearest
 
-Form = Literal["effort", "reasoning", "thinking", "template"]
+Form = Literal["effort", "reasoning", "thinking", "kept-thinking", "template"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """form: the field: `reasoning_effort`; OpenRouter's `reasoning`, which takes budgets as well; `thinking` with a
-    type, or a variable of the chat template, which are switches. None: thinking cannot be told.
+    type, which Z.ai forgets from round to round unless it is told to keep it, or a variable of the chat template, which
+    are switches. None: thinking cannot be told.
     levels: lowest first, "none" among them where thinking can be switched off; a switch has none and on."""
 
     form: Form | None = None
@@ -51,6 +52,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, Family], ...]] = {
     "efforts": ((r"gpt-oss", _effort(*_USUAL)), (r"", _effort("none", *_USUAL))),
     "openrouter": ((r"", Family(form="reasoning", levels=_EVERY)),),
     "switch": ((r"", Family(form="thinking")),),
+    "zai": ((r"", Family(form="kept-thinking")),),
     "template": ((r"", Family(form="template")),),
 }
 
@@ -82,8 +84,9 @@ def family_of(model: str, kind: str | None) -> Family:
 def _told(form: Form, level: Effort) -> JsonObject:
     if form == "effort":
         return {"reasoning_effort": level}
-    if form == "thinking":
-        return {"thinking": {"type": "disabled" if level == "none" else "enabled"}}
+    if form in ("thinking", "kept-thinking"):
+        kept = {"clear_thinking": False} if form == "kept-thinking" and level != "none" else {}
+        return {"thinking": {"type": "disabled" if level == "none" else "enabled", **kept}}
     return {"chat_template_kwargs": {"enable_thinking": level != "none"}}
 
 

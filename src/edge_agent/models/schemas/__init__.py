@@ -3,7 +3,7 @@
 All pure: the input is never changed, the order of words and properties is kept, converting twice changes nothing more,
 and no reference leaves the schema. plain.py makes one plain form of what a schema means, dialect.py says that in the
 words of a provider. What a provider cannot be told makes its schema looser and is told as a warning: arguments and
-output are checked against the real schema anyway.
+output are checked against the real schema anyway. A schema that comes again is not converted again (remembered.py).
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.models.schemas.dialect import Dialect, Narrowing
 from edge_agent.models.schemas.keywords import KNOWN, types_of
 from edge_agent.models.schemas.plain import Plain
+from edge_agent.models.schemas.remembered import remembered
 from edge_agent.models.schemas.root import rooted
 
 
@@ -59,38 +60,45 @@ _GOOGLE_SUBSET = Dialect(
 )
 
 
+@remembered
 def for_openai(schema: JsonObject) -> Converted:
     """Chat completions without strictness: any words, an object at the root, no reference."""
     return _converted(schema, _ANY)
 
 
+@remembered
 def for_openai_strict(schema: JsonObject) -> Converted:
     """OpenAI's strict mode: every object closed, every property required, null for one that may be missing. The schema
     of `for_openai` where that cannot say it (an object of any names)."""
     return _strict(schema, _OPENAI_STRICT)
 
 
+@remembered
 def for_anthropic(schema: JsonObject) -> Converted:
     """An ordinary tool's input_schema: any words, an object at the root."""
     return _converted(schema, _ANY)
 
 
+@remembered
 def for_anthropic_strict(schema: JsonObject) -> Converted:
     """Structured output and strict tools: closed objects, no limits but a `minItems` of 0 or 1, a few formats. The
     schema of `for_anthropic` where that cannot say it: then a forced tool is asked for it."""
     return _strict(schema, _ANTHROPIC_STRICT)
 
 
+@remembered
 def for_google(schema: JsonObject) -> Converted:
     """The fields parametersJsonSchema and responseJsonSchema: most words."""
     return _converted(schema, _GOOGLE)
 
 
+@remembered
 def for_google_subset(schema: JsonObject) -> Converted:
     """The fields parameters and responseSchema: an OpenAPI subset, with `nullable` and enums of text."""
     return _converted(schema, _GOOGLE_SUBSET)
 
 
+@remembered
 def for_workers_ai(schema: JsonObject) -> Converted:
     """The legacy forms: each property of the root has one type and a description, or the request is refused. Of several
     types the first is named and the others told, which is narrower than the schema."""
