@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from edge_agent.tools.mcp_auth_import import OAuthClientProvider, OAuthContext
 from edge_agent.tools.mcp_import import NO_ANSWER, ClientSession, listen, negotiate_auto, streamable_http_client
 
 pytestmark = pytest.mark.mcp
@@ -38,6 +39,26 @@ def test_the_parts_of_a_session_we_call_take_what_we_give() -> None:
     assert {"message_handler", "client_info"} <= set(inspect.signature(ClientSession).parameters)
     assert {"http_client", "max_sse_event_size"} <= set(inspect.signature(streamable_http_client).parameters)
     assert "tools_list_changed" in inspect.signature(listen).parameters
+
+
+def test_the_private_parts_of_the_login_are_there_and_take_what_we_give() -> None:
+    taken = {
+        "_initialize": ["self"],
+        "_perform_authorization_code_grant": ["self"],
+        "_refresh_token": ["self"],
+        "_handle_refresh_response": ["self", "response"],
+        "_exchange_token_authorization_code": ["self", "auth_code", "code_verifier"],
+        "_handle_token_response": ["self", "response"],
+    }
+    for name, parameters in taken.items():
+        assert list(inspect.signature(getattr(OAuthClientProvider, name)).parameters) == parameters
+    known = set(OAuthContext.__dataclass_fields__)
+    assert {"oauth_metadata", "protected_resource_metadata", "auth_server_url", "token_expiry_time"} <= known
+
+
+def test_a_flow_asks_for_the_authorization_where_we_end_it() -> None:
+    source = inspect.getsource(getattr(OAuthClientProvider, "_perform_authorization"))  # noqa: B009 - private
+    assert "await self._perform_authorization_code_grant()" in source
 
 
 LEAN = """

@@ -2,9 +2,10 @@
 
     python tests/servers/mcp_server.py --port 8098 [--json] [--legacy] [--never] [--token TOKEN]
 
-It has 163 tools over four pages: `echo`, `lookup` (read-only), `charge` (counts by idempotency key and arguments),
-`slow` (reports progress, and whether it was cancelled), `fail`, `structured`, `bad_structured`, `nothing_structured`,
-`big` (megabytes), `image`, `linked`, `strange…`, and tool_000 to tool_150. A fault strikes the next tools/call:
+It has 164 tools over four pages: `echo`, `lookup` (read-only), `charge` (counts by idempotency key and arguments),
+`slow` (reports progress, and whether it was cancelled), `book` (asks a person how many), `fail`, `structured`,
+`bad_structured`, `nothing_structured`, `big` (megabytes), `image`, `linked`, `strange…`, and tool_000 to tool_150.
+A fault strikes the next tools/call:
 
     drop      the tool runs, then the connection closes without an answer     500    the tool runs, then HTTP 500
     garbage   the tool runs, then an answer that is no MCP                    html   the tool runs, then an HTML page
@@ -62,6 +63,7 @@ NAMED = (
     _tool("bad_structured", output_schema=_NUMBER),
     _tool("nothing_structured", output_schema=_NUMBER),
     _tool("big", {"type": "object", "properties": {"megabytes": {"type": "number"}}}, read_only=True),
+    _tool("book"),
     _tool("image"),
     _tool("linked"),
     _tool(
@@ -92,6 +94,8 @@ class McpTestServer:
 
     def __post_init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
+        self.responses: Any = None
+        self.state_shown: str | None = None
         self.sessions: list[Any] = []
         self.server = Server(
             "test",
@@ -139,8 +143,9 @@ class McpTestServer:
 
     async def _call(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         arguments = params.arguments or {}
+        self.responses, self.state_shown = params.input_responses, params.request_state
         self.meta.append(dict(context.meta or {}))
         if context.session not in self.sessions:
             self.sessions.append(context.session)
@@ -187,6 +192,21 @@ class McpTestServer:
 
     async def _big(self, _context: Any, arguments: Json) -> types.CallToolResult:
         return _said("x" * int(arguments["megabytes"] * 1_000_000))
+
+    async def _book(self, context: Any, _arguments: Json) -> types.CallToolResult | types.InputRequiredResult:
+        """Asks how many seats, in the way of each generation."""
+        asked = types.ElicitRequestFormParams.model_validate({"message": "How many seats?", "requestedSchema": _NUMBER})
+        if self.legacy:
+            said = await context.session.elicit_form(asked.message, _NUMBER)
+        elif self.responses is None:
+            return types.InputRequiredResult(
+                input_requests={"seats": types.ElicitRequest(params=asked)}, request_state="state-of-book"
+            )
+        else:
+            assert self.state_shown == "state-of-book"
+            said = types.ElicitResult.model_validate(self.responses["seats"].model_dump())
+        await self.note("booked", said.action, said.content)
+        return _said(f"{said.action} {json.dumps(said.content)}")
 
     async def _image(self, _context: Any, _arguments: Json) -> types.CallToolResult:
         blob = types.BlobResourceContents(uri="file:///data/report.pdf", blob=PNG, mime_type="application/pdf")

@@ -1,6 +1,5 @@
 """The servers of the tests as processes of their own, so that they outlive whatever the test kills."""
 
-import os
 import subprocess
 import sys
 import time
@@ -48,8 +47,7 @@ def running_service(module: str, *arguments: str) -> Generator[Running]:
 
 @contextmanager
 def running_command(command: Sequence[str], port: int) -> Generator[None]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # servers build on one another
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=ROOT, env=environment)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=ROOT)
     try:
         _until_it_answers(process, f"http://127.0.0.1:{port}/health")
         yield

@@ -2,13 +2,16 @@
 
 import base64
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edge_agent import ConfigError, McpServer, OAuth, ToolError
+from edge_agent.core.tooling import Answers
 from edge_agent.tools.json_schema import SchemaCheck, parameters, schema_fault
+from edge_agent.tools.mcp_elicitation import needs_answer, responses
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_names import mounted
 from edge_agent.tools.mcp_results import tool_output
@@ -176,3 +179,44 @@ def test_a_failed_result_is_never_checked_against_the_schema() -> None:
     declared = SchemaCheck({"type": "object", "required": ["n"]})
     failed = types.CallToolResult(content=[types.TextContent(text="no")], is_error=True)
     assert tool_output(failed, "t", declared).text == "no"
+
+
+# -- logins
+def test_a_grant_that_needs_no_person_needs_an_issuer() -> None:
+    with pytest.raises(ConfigError, match="needs a client_id and an issuer for the grant client_credentials"):
+        OAuth(grant="client_credentials", client_id="agent", client_secret="SECRET")
+    with pytest.raises(ConfigError, match="either a client_secret or a private_key"):
+        OAuth(grant="client_credentials", client_id="agent", issuer="https://auth.example")
+    with pytest.raises(ConfigError, match="an identity_provider for the grant cross_app"):
+        OAuth(grant="cross_app", client_id="agent", client_secret="SECRET", issuer="https://auth.example")
+
+
+def test_what_is_no_way_to_authorize_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigError, match='is None, "oauth" or an OAuth'):
+        McpServer(url="https://docs.example/mcp", auth=cast(Any, "basic"))
+
+
+# -- questions of servers
+def test_several_questions_of_a_server_are_one_form_and_a_model_is_not_lent_out() -> None:
+    form = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    asked = {
+        key: types.ElicitRequest(
+            params=types.ElicitRequestFormParams.model_validate({"message": f"{key}?", "requestedSchema": form})
+        )
+        for key in ("rows", "seats")
+    }
+    needs = needs_answer("docs", types.InputRequiredResult(input_requests=dict(asked), request_state="s"))
+    assert (needs.question, needs.requests, needs.request_state) == ("rows? seats?", ("rows", "seats"), "s")
+    assert needs.schema == {
+        "type": "object",
+        "properties": {"rows": form, "seats": form},
+        "required": ["rows", "seats"],
+    }
+    said = Answers.to(needs.requests, "s", "accept", {"rows": {"n": 1}, "seats": {"n": 2}})
+    back, state = responses([said])
+    assert back is not None
+    assert [back[key].model_dump(exclude_none=True)["content"] for key in needs.requests] == [{"n": 1}, {"n": 2}]
+    assert state == "s"
+    lend = types.InputRequiredResult(input_requests={"m": types.ListRootsRequest()})
+    with pytest.raises(ToolError, match="asks for roots/list, which this agent does not offer"):
+        needs_answer("docs", lend)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
 from edge_agent.core.approval import Approval
 from edge_agent.core.errors import ConfigError, Refusal
-from edge_agent.core.events import ApprovalMode, RecordedEvent, RunCreated
+from edge_agent.core.events import ApprovalMode, QuestionAsked, RecordedEvent, RunCreated
 from edge_agent.core.hub import Hub
 from edge_agent.core.journal import Journal
 from edge_agent.core.listing import Listed
@@ -19,7 +19,7 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.model_calls import answered_calls
 from edge_agent.core.ports import Post
 from edge_agent.core.state import RunState, fold
-from edge_agent.loop import decisions, kin_inbox
+from edge_agent.loop import decisions, elicitation, kin_inbox
 from edge_agent.loop.continued import turns
 from edge_agent.loop.conversation import conversation
 from edge_agent.loop.driver import Driver
@@ -27,6 +27,7 @@ from edge_agent.loop.fork import up_to
 from edge_agent.loop.inbox import Inbox, known
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
+from edge_agent.tools.json_schema import SchemaCheck
 from edge_agent.wire import codec
 from edge_agent.wire.forwarded import forwarded
 from edge_agent.wire.frames import Framer
@@ -184,12 +185,23 @@ class LiveRun:
             case "calls":
                 return {"calls": [asdict(call) for call in answered_calls(self.known().journal.in_order())]}
             case "answer":
+                _require_form(self.inbox.question(payload["question_id"]), payload["answer"])
                 self.inbox.answer(payload["question_id"], payload["answer"])
             case "decision" | "approval" | "approval-mode":
                 return self._about_approvals(method, payload)
             case _:  # "state" changes nothing
                 pass
         return {}
+
+
+def _require_form(question: QuestionAsked, answer: str) -> None:
+    """Raises Refusal 422 for an answer that is not of the form the question has, so that it can be given again."""
+    action, content = elicitation.response(question, answer)
+    if question.schema is None or action != "accept":
+        return
+    if faults := SchemaCheck(question.schema).faults(content):
+        how = "Answer with JSON that fits `schema` of the question, or `decline`."
+        raise Refusal(422, "wrong_answer", f"{'; '.join(faults)}. {how}", field="answer")
 
 
 def _said(payload: JsonObject) -> DecideCall:

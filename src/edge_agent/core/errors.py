@@ -6,6 +6,7 @@ EdgeAgentError
 ├── ModelError              one model call failed; `kind` says how, `retryable` whether another try is worth it
 ├── ToolError               a tool's failure, told to the model
 │   ├── InvalidArguments    ... before it ran
+│   ├── NeedsAnswer         ... before it ran to its end, until a person has answered its server
 │   ├── NeedsSignIn         ... before it ran, until a person has signed in
 │   ├── OutcomeUnknown      ... and it may have happened
 │   └── EgressRefused       ... a request to the outside that no rule allows: it was not sent
@@ -61,6 +62,27 @@ class ToolError(EdgeAgentError):
 
 class InvalidArguments(ToolError):
     """The arguments do not fit the tool's schema; the message names the field."""
+
+
+class NeedsAnswer(ToolError):
+    """A server asks a person in the middle of a call, and has ended the call for that.
+
+    schema: of the answer, where it is a form. url: where the person is sent instead. requests: the server's keys of
+    what it asks; with several of them the answer is an object by these keys. request_state: goes back with it."""
+
+    def __init__(
+        self,
+        server: str,
+        question: str,
+        requests: tuple[str, ...],
+        *,
+        schema: dict[str, Any] | None = None,
+        url: str | None = None,
+        request_state: str | None = None,
+    ) -> None:
+        super().__init__(f"{server} asks something that only a person can answer: {question}")
+        self.server, self.question, self.requests = server, question, requests
+        self.schema, self.url, self.request_state = schema, url, request_state
 
 
 class NeedsSignIn(ToolError):

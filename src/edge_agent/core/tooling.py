@@ -1,6 +1,6 @@
 """What a tool is to the loop, and what a tool gets to see of its run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,11 +31,29 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a person said to one question of a server: {"action": accept | decline | cancel, "content"?} by the server's
+    keys."""
+
+    responses: Mapping[str, JsonObject]
+    request_state: str | None = None
+
+    @classmethod
+    def to(cls, requests: Sequence[str], state: str | None, action: str, content: JsonObject | None) -> "Answers":
+        """`content`: by key where there are several."""
+        single = len(requests) == 1
+        said = {key: content if single or content is None else content.get(key) for key in requests}
+        made = {key: {"action": action, **({} if one is None else {"content": one})} for key, one in said.items()}
+        return cls(responses=made, request_state=state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """The first parameter of a tool that asks for it.
 
     idempotency_key: equal for a repeat of this call, different for every other: send it along with every write.
     progress(done, total, message): shown to whoever watches, never stored.
+    answers: what a person has answered to the server of this tool, when the call is made again for that.
     secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
     fetch(url): a request to the outside by the rules of the agent's Egress, see `Fetch`; ToolError when it has none.
     """
@@ -45,6 +63,7 @@ class ToolContext:
     step: int
     idempotency_key: str
     metadata: JsonObject = field(default_factory=dict[str, object])
+    answers: tuple[Answers, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     report: Callable[[float, float | None, str | None], None] = field(
         default=lambda _done, _total, _message: None, repr=False

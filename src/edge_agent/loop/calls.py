@@ -11,7 +11,7 @@ from edge_agent.core import keys
 from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.canonical import canonical
 from edge_agent.core.egress import Requested, no_egress
-from edge_agent.core.errors import EdgeAgentError, InvalidArguments, NeedsSignIn, OutcomeUnknown, ToolError
+from edge_agent.core.errors import EdgeAgentError, InvalidArguments, NeedsAnswer, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     ApprovalRequested,
     EgressRequest,
@@ -30,7 +30,7 @@ from edge_agent.core.ports import Send, StoredFile
 from edge_agent.core.signals import Suspend
 from edge_agent.core.tooling import Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
-from edge_agent.loop import approvals, kin, prompts
+from edge_agent.loop import approvals, elicitation, kin, prompts
 from edge_agent.loop.admit import Round, rejected, turn_down
 from edge_agent.loop.approvals import ALWAYS_RUN, Denied, Wanted
 from edge_agent.loop.delegate import delegate, wait_for
@@ -247,8 +247,11 @@ class _Failure:
 async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure: _Failure) -> Ended:
     """An error result for the model; an unknown outcome where the call may have happened and must not happen twice."""
     said = f"no answer within {tool.timeout:g} s" if failure.timed_out else str(failure.error)
-    if isinstance(failure.error, NeedsSignIn) and walk.ports.can_ask:
-        raise ask_for_call(walk, f"{key}/ask/{repeats(walk, key)}", failure.error)
+    if walk.ports.can_ask and isinstance(failure.error, NeedsSignIn | NeedsAnswer):
+        asked = f"{key}/ask/{repeats(walk, key)}"
+        if isinstance(failure.error, NeedsSignIn):
+            raise ask_for_call(walk, asked, failure.error)
+        raise elicitation.ask(walk, asked, failure.error)
     if failure.outcome_is_unknown and not intent.safe_to_repeat:
         cause: UnknownCause = "timed-out" if failure.timed_out else "lost"
         said = sanitized(walk, intent.name, said)[0]
@@ -298,6 +301,7 @@ def _context(walk: Walk, key: str, intent: ToolCalled) -> ToolContext:
         step=intent.step,
         idempotency_key=intent.idempotency_key,
         metadata=copy.deepcopy(walk.created.metadata or {}),
+        answers=elicitation.answers(walk, key),
         secrets=walk.ports.secrets,
         report=report,
         fetch=fetcher(requested) if fetcher else no_egress,

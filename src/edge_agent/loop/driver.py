@@ -211,6 +211,7 @@ class Driver:
             until=until,
             url=asked.url if asked else None,
             question=asked.question if asked else None,
+            schema=asked.schema if asked else None,
         )
         if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
             journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))

@@ -156,6 +156,11 @@ class Inbox:
         self._known()
         decisions.change_mode(self.journal, mode, allowed=allowed, tighten=tighten)
 
+    def question(self, question_id: str) -> QuestionAsked:
+        """Raises Refusal 404."""
+        self._known()
+        return self._question(question_id)[1]
+
     def _open(self, question: str) -> bool:
         call = question.rpartition("/ask/")[0]
         return not self.journal.ended and f"{call}/result" not in self.journal.records

@@ -55,32 +55,36 @@ def read_all(walk: Walk, key: str) -> None:
 
 
 def after_a_loss(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled) -> Again | Told:
-    """An earlier instance began this call. What is safe to repeat runs again under the same key, and so does what was
-    turned away until a person had signed in; the rest follows its policy. Raises Suspend."""
+    """An earlier instance began this call. What is safe to repeat runs again under the same key, and so does what its
+    server had ended to ask a person; the rest follows its policy. Raises Suspend."""
     asked = walk.seen(f"{key}/ask/{repeats(walk, key)}", QuestionAsked)
-    if asked is not None and asked.for_ == "authorization":
-        return _signed_in(walk, key, tool, intent, asked)
+    if asked is not None and asked.for_ != "unknown-outcome":
+        return _after_the_answer(walk, key, tool, intent, asked)
     if tool is None or not intent.safe_to_repeat or repeats(walk, key) >= MOST_REPEATS:
         return by_policy(walk, key, tool, intent, "lost")
     refused = approvals.forbidden(walk, intent.name)
     return Again(tool, intent) if refused is None else _told(intent, "lost", refused)
 
 
-def _signed_in(walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, asked: QuestionAsked) -> Again | Told:
-    """The server had not read the call, so it is made as if for the first time. Raises Suspend."""
+def _after_the_answer(
+    walk: Walk, key: str, tool: Tool | None, intent: ToolCalled, asked: QuestionAsked
+) -> Again | Told:
+    """The server had not read the call, or waits for it to be made again with the answer. Raises Suspend."""
     made = repeats(walk, key)
     answer = walk.seen(f"{key}/ask/{made}/answer", QuestionAnswered)
     if answer is None:
         raise Suspend(wait_for(f"{key}/ask/{made}", asked))
     refused = approvals.forbidden(walk, intent.name)
-    if tool is not None and made < MOST_REPEATS and refused is None and not is_declined(answer):
+    left_out = asked.for_ == "authorization" and is_declined(answer)
+    if tool is not None and made < MOST_REPEATS and refused is None and not left_out:
         return Again(tool, intent)
+    said = f"nobody has signed in to {asked.server}" if left_out else "it was to be asked about too often, or is gone"
     return Told(
         ToolRejected(
             call_id=intent.call_id,
             name=intent.name,
             reason="denied",
-            message=refused or f"{intent.name} was not called: nobody has signed in to {asked.server}.",
+            message=refused or f"{intent.name} was not called: {said}.",
             step=intent.step,
             round=intent.round,
         )

@@ -9,6 +9,7 @@ import edge_agent.tools.mcp_import  # the bare packages come first
 
 # isort: split
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, PKCEParameters
+from mcp.client.auth.oauth2 import OAuthContext
 from mcp.client.auth.utils import is_valid_client_metadata_url, validate_authorization_response_iss
 from mcp.shared.auth import (
     OAuthClientInformationFull,
@@ -29,6 +30,7 @@ __all__ = [
     "OAuthClientInformationFull",
     "OAuthClientMetadata",
     "OAuthClientProvider",
+    "OAuthContext",
     "OAuthFlowError",
     "OAuthMetadata",
     "OAuthToken",

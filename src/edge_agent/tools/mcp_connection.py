@@ -2,7 +2,7 @@
 and closed at the end of each slice of work."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
@@ -12,6 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from edge_agent.core.errors import EdgeAgentError, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.tooling import Answers
+from edge_agent.tools.mcp_call import Call
+from edge_agent.tools.mcp_elicitation import Elicited
 from edge_agent.tools.mcp_faults import Unreachable, cause_of, why_unreachable
 from edge_agent.tools.mcp_http import EXCHANGE, MAX_ANSWER_BYTES, Exchange, SessionTransport
 from edge_agent.tools.mcp_import import (
@@ -28,7 +31,6 @@ from edge_agent.tools.mcp_server import McpServer
 T = TypeVar("T")
 
 MAX_PAGES = 100
-IDEMPOTENCY_KEY = "edge-agent/idempotency-key"
 _CLOSE_SECONDS = 5.0
 SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
 
@@ -77,17 +79,25 @@ class McpConnection:
         return await self._asked(_Session.listed, Exchange(), safe_to_repeat=True)
 
     async def call(
-        self, tool: str, arguments: JsonObject, *, idempotency_key: str, safe_to_repeat: bool, progress: Progress
+        self,
+        tool: str,
+        arguments: JsonObject,
+        *,
+        idempotency_key: str,
+        safe_to_repeat: bool,
+        progress: Progress,
+        answers: Sequence[Answers] = (),
     ) -> CallAnswer:
         """One call by the server's own name of the tool. May be cancelled, and the server is told.
 
         Made again once if the server rejected the session before the tool ran, if it was never sent, or if the
         connection was lost and `safe_to_repeat`. Raises OutcomeUnknown where it was sent and may have run, ToolError
         for an error the server answered with, Unreachable when nothing was sent, NeedsSignIn when a person has to sign
-        in first."""
+        in first, NeedsAnswer where a server of the older generation asks a person who is not in `answers`."""
+        wanted = Call(tool=tool, arguments=arguments, idempotency_key=idempotency_key, answers=answers)
 
         async def called(session: _Session) -> CallAnswer:
-            return await session.call(tool, arguments, idempotency_key, progress, exchange)
+            return await session.call(wanted, progress, exchange)
 
         exchange = Exchange()
         try:
@@ -138,7 +148,9 @@ class McpConnection:
     async def _connected(self) -> "_Session":
         async with self._lock:
             if self._current is None or not self._current.usable:
-                session = _Session(self.server, self._client_name, self._silence, skip_probe=self._speaks_older)
+                session = _Session(
+                    self.name, self.server, self._client_name, self._silence, skip_probe=self._speaks_older
+                )
                 self._sessions.add(session)
                 try:
                     await session.open(self._open_client)
@@ -156,7 +168,7 @@ class McpConnection:
     async def _require_login(self, exchange: Exchange) -> None:
         """Raises NeedsSignIn where the server turned us away and somebody can sign in, Unreachable where it turned us
         away and nobody can."""
-        if self._login is None or exchange.status != HTTPStatus.UNAUTHORIZED:
+        if self._login is None or not exchange.turned_away:
             return
         try:
             url = await self._login()
@@ -175,7 +187,8 @@ class McpConnection:
 class _Session:
     """One session, and the task that owns it: what anyio enters in a task, it must leave in the same."""
 
-    def __init__(self, server: McpServer, client_name: str, silence: float, *, skip_probe: bool) -> None:
+    def __init__(self, name: str, server: McpServer, client_name: str, silence: float, *, skip_probe: bool) -> None:
+        self._name, self._under_way = name, list[Elicited]()
         self.exchange = Exchange()
         self.in_use = 0
         self.retired = False
@@ -227,6 +240,7 @@ class _Session:
                     read,
                     write,
                     message_handler=self._heard,
+                    elicitation_callback=self._elicit,
                     client_info=types.Implementation(name=self._client_name, version="1"),
                 ) as session,
             ):
@@ -296,9 +310,7 @@ class _Session:
                 return tuple(tools)
         raise ToolError("its list of tools runs in a circle: a page points back to an earlier one")
 
-    async def call(
-        self, tool: str, arguments: JsonObject, idempotency_key: str, report: Progress, exchange: Exchange
-    ) -> CallAnswer:
+    async def call(self, wanted: Call, report: Progress, exchange: Exchange) -> CallAnswer:
         if self.is_modern:
             await self.listed()  # by it the SDK knows which arguments this server wants as headers too
 
@@ -307,10 +319,26 @@ class _Session:
 
         # Not call_tool: that lists the tools again where it does not know one, and throws away a result that does not
         # fit the tool's output schema.
-        meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
-        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta))
+        request = wanted.request(with_answers=self.is_modern)
+        elicited = Elicited(self._name, wanted.answers)
         exchange.began = True
-        return await self._open().send_request(request, _ANSWER, progress_callback=on_progress)
+        self._under_way.append(elicited)
+        try:
+            sent = self._open().send_request(request, _ANSWER, progress_callback=on_progress)
+            return await elicited.unless_asked(asyncio.ensure_future(sent), exchange.abandon)
+        finally:
+            self._under_way.remove(elicited)
+
+    async def _elicit(
+        self,
+        context: Any,  # noqa: ARG002 - the SDK gives it by name
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        """The protocol does not say for which call it is: for the one that has an answer, else for the oldest."""
+        calls = sorted(self._under_way, key=lambda call: not call.knows(params))
+        if not calls:
+            return types.ErrorData(code=types.INVALID_REQUEST, message="nothing is under way that could be asked about")
+        return await calls[0].answer(params)
 
     def _open(self) -> ClientSession:
         if self._session is None:

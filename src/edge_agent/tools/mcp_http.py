@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TypeVar, cast
 
 import httpx2
@@ -42,19 +43,21 @@ class Exchange:
     """What became of one call's requests.
 
     began: the request itself was made, not only what precedes it. status: of the last answer; 0 before it.
-    in_session: the server was told of a session it had opened. error: what failed on the wire, if anything did."""
+    in_session: the server was told of a session it had opened. turned_away: an answer was 401, perhaps not the last
+    one: whoever opens a session may go on to another way. error: what failed on the wire, if anything did."""
 
     began: bool = False
 
     status: int = 0
     in_session: bool = False
+    turned_away: bool = False
     error: httpx2.TransportError | None = None
     _abandoned: bool = False
     _waiting: "asyncio.Task[object] | None" = None
 
     def reset(self) -> None:
         """Before the call is made again."""
-        self.began, self.status, self.in_session, self.error = False, 0, False, None
+        self.began, self.status, self.in_session, self.turned_away, self.error = False, 0, False, False, None
 
     @property
     def never_sent(self) -> bool:
@@ -109,6 +112,7 @@ class SessionTransport(httpx2.AsyncBaseTransport):
                 raise  # the SDK tries to resume again
             return _failed(request)
         exchange.status = response.status_code
+        exchange.turned_away |= response.status_code == HTTPStatus.UNAUTHORIZED
         return _passed_on(response, exchange)
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:

@@ -1,17 +1,22 @@
 """A tool of an MCP server as a `Tool`."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edge_agent.core.errors import InvalidArguments, ToolError
+from edge_agent.core.errors import InvalidArguments
 from edge_agent.core.events import OnUnknown
 from edge_agent.core.messages import JsonObject, ToolSpec
-from edge_agent.core.tooling import ToolContext, ToolOutput
+from edge_agent.core.tooling import Answers, ToolContext, ToolOutput
 from edge_agent.tools.arguments import require_json
 from edge_agent.tools.json_schema import SchemaCheck, parameters, schema_fault
-from edge_agent.tools.mcp_connection import McpConnection
+from edge_agent.tools.mcp_connection import CallAnswer, McpConnection
+from edge_agent.tools.mcp_elicitation import needs_answer
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_results import tool_output
 from edge_agent.tools.mending import mended
+
+_PAUSE = 0.25  # seconds before a call that its server has put off is made again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +42,26 @@ class McpTool:
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:
         """Raises InvalidArguments, ToolError for an error the server answered with, Unreachable when nothing was run,
-        and OutcomeUnknown where the call was sent and may have run. A cancel reaches the server."""
+        OutcomeUnknown where the call was sent and may have run, NeedsSignIn and NeedsAnswer where a person is needed.
+        A cancel reaches the server."""
         self.check(arguments)
-        answer = await self.connection.call(
+        answers = context.answers
+        while isinstance(answer := await self._called(arguments, context, answers), types.InputRequiredResult):
+            if answer.input_requests:
+                raise needs_answer(self.server, answer)
+            await asyncio.sleep(_PAUSE)  # it asks for nothing but patience
+            answers = (Answers(responses={}, request_state=answer.request_state),)
+        return tool_output(answer, self.original, self.output)
+
+    async def _called(self, arguments: JsonObject, context: ToolContext, answers: Sequence[Answers]) -> CallAnswer:
+        return await self.connection.call(
             self.original,
             arguments,
             idempotency_key=context.idempotency_key,
             safe_to_repeat=self.safe_to_repeat,
             progress=context.progress,
+            answers=answers,
         )
-        if isinstance(answer, types.InputRequiredResult):
-            raise ToolError(
-                f"{self.server} asks for something only a person can give, which this agent does not pass on."
-            )
-        return tool_output(answer, self.original, self.output)
 
 
 def mcp_tool(tool: types.Tool, name: str, connection: McpConnection) -> McpTool:

@@ -127,13 +127,14 @@ class Timer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWaiting:
     """A state is waiting while none of the last one's `keys` is on record. `until` is ms since the epoch.
-    `question` and its `url`: what a person is asked, of the first that is."""
+    `question`, its `url` and its `schema`: what a person is asked, of the first that is."""
 
     for_: tuple[WaitReason, ...]
     keys: tuple[str, ...]
     until: int | None = None
     url: str | None = None
     question: str | None = None
+    schema: JsonObject | None = None
     type: Literal["run.waiting"] = "run.waiting"
 
 

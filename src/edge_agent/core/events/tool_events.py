@@ -104,15 +104,19 @@ class EgressRequest:
 class QuestionAsked:
     """A person is asked; the run waits for question.answered. For an unknown-outcome: may the call be made again, that
     has no outcome for this `cause`? For an authorization: to sign in at `url`, a path of this deployment, so that the
-    tools of `server` can be used."""
+    tools of `server` can be used. For an answer: what `server` wants to know in the middle of a call, as JSON of
+    `schema` or at its own `url`; `requests` and `request_state` are the server's and go back with the answer."""
 
     question_id: str
-    for_: Literal["unknown-outcome", "authorization"]
+    for_: Literal["unknown-outcome", "authorization", "answer"]
     cause: UnknownCause | None = None
     question: str
     expires_at: int
     server: str | None = None
     url: str | None = None
+    schema: JsonObject | None = None
+    requests: tuple[str, ...] | None = None
+    request_state: str | None = None
     type: Literal["question.asked"] = "question.asked"
 
 
