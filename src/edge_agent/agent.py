@@ -9,6 +9,7 @@ from edge_agent.core.compaction import Compaction
 from edge_agent.core.egress import Egress
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import ApprovalMode, Event, Mode, ToolRule
+from edge_agent.core.history import Compacted
 from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
@@ -120,3 +121,12 @@ class Agent:
         from edge_agent.in_process import stream_agent  # noqa: PLC0415  (see run)
 
         return stream_agent(self, task, history=history, metadata=metadata, on_approval=on_approval)
+
+    async def compact(self, history: Sequence[Turn], *, force: bool = False) -> Compacted:
+        """The history with a summary by this agent's model in the place of its older turns, where it would take more
+        than its share of the context window, or by `force`. `history` stays as it is.
+
+        Raises Refusal where the model writes none, and ConfigError."""
+        from edge_agent.in_process import compact_for  # noqa: PLC0415  (see run)
+
+        return await compact_for(self, history, force=force)

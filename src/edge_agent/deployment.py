@@ -7,15 +7,16 @@ from typing import Any, Literal, cast
 
 from edge_agent import permissions
 from edge_agent.agent import Agent
+from edge_agent.compacting import compact, compaction_of, writers_for
 from edge_agent.core import keys
-from edge_agent.core.compaction import Compaction
 from edge_agent.core.difference import Difference
 from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import ApprovalMode, Mode, ParentRun, RecordedEvent, RunCreated
+from edge_agent.core.history import Compacted
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject
+from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
 from edge_agent.core.subagents import MOST_DEPTH, Commission, Delegation
@@ -94,7 +95,7 @@ class Deployment:
             planner_models=planner,
             synthesizer_models=synthesizer,
             limits=limits,
-            compaction=self._compaction(agent),
+            compaction=compaction_of(agent, self.settings),
             mode=request.mode or self._mode(agent),
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
@@ -181,8 +182,12 @@ class Deployment:
     def _agent_limits(self, agent: Agent) -> Limits:
         return dataclasses.replace(agent.limits, **self.settings.limits)
 
-    def _compaction(self, agent: Agent) -> Compaction:
-        return dataclasses.replace(agent.compaction, **self.settings.compaction)
+    # -- outside of runs
+    async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
+        """By the models that sum up for the default agent. Raises Refusal (503), and ConfigError like `configure`."""
+        agent = self._asked(None)
+        writers = writers_for(agent, self._choice, self.settings)
+        return await compact(history, writers, compaction_of(agent, self.settings), force=force)
 
     # -- a run at work
     def ports(

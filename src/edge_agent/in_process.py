@@ -12,6 +12,7 @@ from edge_agent.agent import Agent
 from edge_agent.asking import Asker, OnApproval
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import Event, RecordedEvent, RunCreated
+from edge_agent.core.history import Compacted
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
 from edge_agent.core.messages import JsonObject, Turn
@@ -161,6 +162,10 @@ class LocalRuns:
 
 def _deployment(agent: Agent) -> Deployment:
     return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source, cpython.fetcher)
+
+
+async def compact_for(agent: Agent, history: Sequence[Turn], *, force: bool) -> Compacted:
+    return await _deployment(agent).compact(history, force=force)
 
 
 async def run_agent(

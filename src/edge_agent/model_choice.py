@@ -29,6 +29,10 @@ class ModelChoice:
             raise ConfigError("EDGE_AGENT_MODEL", fault, "EDGE_AGENT_MODEL=openai-compatible/some-model")
         return models
 
+    def of_summaries(self, agent: Agent) -> Names:
+        """The synthesizer's, as a run of this agent would have it. Raises ConfigError like `of_agent`."""
+        return self._later(agent)[1] or self.of_agent(agent)
+
     def of_run(self, agent: Agent, request: StartRun) -> tuple[Names, Names, Names]:
         """The executor's, the planner's and the synthesizer's; the latter two empty where they are the executor's.
 

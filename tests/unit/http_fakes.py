@@ -10,8 +10,9 @@ from pydantic import TypeAdapter
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
+from edge_agent.core.history import Compacted, compact_history
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject
+from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.state import RunState
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
@@ -131,6 +132,14 @@ class OneAgent:
     async def replay(self, log: Exported) -> Difference | None:
         differs = log.records[-1].type != "run.created"
         return Difference(kind="key", key="s1/r1", seq=2, message="other", asked="s1/r9") if differs else None
+
+    async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
+        if history[0].text == "down":
+            raise Refusal(503, "no_summary", "The model wrote no summary, so nothing was changed.")
+        if not force:
+            return Compacted(history=tuple(history), before_tokens=9, after_tokens=9)
+        folded = compact_history(history, "they met", keep_recent_turns=1)
+        return Compacted(history=folded, summary="they met", before_tokens=9, after_tokens=5, compacted=True)
 
     def agents(self) -> Sequence[AgentInfo]:
         return [

@@ -16,6 +16,7 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Usage
 from edge_agent.loop import prompts
 from edge_agent.loop.estimates import estimated_input
+from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer, ScriptedModel
 from tests.unit.loop_kit import Lived, Setting, live
 
@@ -162,6 +163,20 @@ def test_nothing_is_summed_up_or_cleared_where_it_is_off() -> None:
     assert "context window of 8000" in lived.error.message
     assert lived.of(ModelRefused)[-1].stop == "context-overflow"
     assert max(estimated_input(request) for request in model.requests) <= WINDOW
+
+
+def test_what_people_said_in_rounds_that_are_folded_stays_word_for_word() -> None:
+    model = reads(40)
+
+    def writes(inbox: Inbox) -> None:
+        inbox.message("m1", "mind the barge, please")
+
+    lived = lived_with(model, acts={"s1/r2": writes}, compaction=NEVER_CLEARED)
+    assert folds(lived, "rounds")
+    requests = rounds_of(model)
+    assert "mind the barge, please" in requests[2].messages[-1].text
+    assert all(str(request.messages).count("mind the barge, please") == 1 for request in requests[2:])
+    assert "# The user has said meanwhile\n- mind the barge" in requests[-1].messages[0].text
 
 
 # -- results of tools

@@ -1,10 +1,23 @@
 """An earlier conversation, the first of its turns folded into one."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from edge_agent.core.messages import Turn
 
 SUMMARY = "Summary of the earlier conversation:\n"  # how such a turn begins, and is known again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What became of a history. `compacted` False: it is as it was given, since it fits or nothing in it is older.
+    Tokens are estimated."""
+
+    history: tuple[Turn, ...]
+    summary: str | None = None
+    before_tokens: int
+    after_tokens: int
+    compacted: bool = False
 
 
 def older_turns(history: Sequence[Turn], keep_recent_turns: int) -> tuple[Turn, ...]:

@@ -14,6 +14,7 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.approval_routes import approval_routes
 from edge_agent.http.call_routes import call_routes
+from edge_agent.http.context_routes import context_routes
 from edge_agent.http.directory_routes import directory_routes
 from edge_agent.http.fork_routes import fork_routes
 from edge_agent.http.gate import Gate
@@ -57,7 +58,7 @@ def create_app(deps: Deps) -> FastAPI:
 
     app.state.templates = ["/openapi.json", "/docs"]
     of_runs = (run_routes, call_routes, directory_routes, fork_routes, steering_routes, approval_routes)
-    of_all = (replay_routes, mcp_routes, offer_routes)
+    of_all = (replay_routes, context_routes, mcp_routes, offer_routes)
     for router in (*(made(deps) for made in of_runs), stream_routes(), *(made(deps) for made in of_all)):
         app.include_router(router)
         app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]

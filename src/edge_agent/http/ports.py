@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.events import RunCreated
-from edge_agent.core.messages import JsonObject
+from edge_agent.core.history import Compacted
+from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model_calls import LoggedCall
 from edge_agent.core.ports import Clock
 from edge_agent.http.mcp_links import ConnectionId
@@ -109,6 +110,11 @@ class Offer(Protocol):
 
     async def replay(self, log: Exported) -> Difference | None:
         """The first difference between what the code asks for and what the log holds. Calls nothing. Raises Refusal."""
+        ...
+
+    async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
+        """The history with a summary in the place of its older turns, where it needs one, or by `force`. Asks the
+        default agent's model. Raises Refusal 503 where no summary can be had, and ConfigError."""
         ...
 
     def agents(self) -> Sequence[AgentInfo]: ...

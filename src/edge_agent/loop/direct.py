@@ -8,7 +8,6 @@ from typing import Any, Literal
 from edge_agent.core import keys
 from edge_agent.core.events import (
     Boundary,
-    DeliveredMessage,
     Fault,
     FinishReason,
     ModelAnswered,
@@ -103,7 +102,7 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
         talk.clear(boundary.cleared)
         context = _context(work, key, talk)
         await fold(walk, context, boundary.compact)
-        talk.say(key, *_told(boundary.messages))
+        talk.hear(key, boundary.messages)
         if boundary.stop and not boundary.final:
             return Worked(stop=boundary.stop, text=talk.last_text)
         try:
@@ -140,10 +139,6 @@ async def _take_turn(walk: Walk, talk: Talk, round_: Round) -> None:
     talk.turns.hand_over(walk, round_)
 
 
-def _told(messages: Sequence[DeliveredMessage]) -> list[UserMessage]:
-    return [UserMessage(text=message.text) for message in messages]
-
-
 def _round(key: str, number: int, boundary: Boundary, answered: ModelAnswered, kept: Callable[[], Amount]) -> Round:
     return Round(
         key=key,
@@ -171,7 +166,7 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     tools = () if _text_is_forced(walk, talk) else walk.tools.offered()
     messages, delivered = take_in_messages(walk, key, "round")
     stale = stale_results(walk, talk)
-    ahead = talk.ahead(key, _told(messages), stale)
+    ahead = talk.ahead(key, messages, stale)
     stop, notes = _caps(walk, work, number, ahead, tools)
     final, clipped = _last_round(walk, work, ahead) if stop and work.last_round else (False, None)
     shown = () if stop else tools
@@ -181,7 +176,7 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     else:
         tokens, cap = walk.estimates.input(_next(walk, work, ahead, boundary, shown)), _cap(walk, final=final)
         boundary = replace(boundary, compact=to_fold(walk, (ahead, *work.parts), tokens, cap))
-        notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, _told(messages), ()), after=ahead)
+        notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, messages, ()), after=ahead)
     files = described(walk, shown, boundary.tools)
     walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable), files=files)
     return boundary

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
-from edge_agent.core.events import ContextCompacted, Part
+from edge_agent.core.events import ContextCompacted, DeliveredMessage, Part
 from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from edge_agent.core.tokens import estimate
 from edge_agent.loop import prompts
@@ -17,15 +17,19 @@ SMALL = 200  # characters; a result that is not longer is as good as the line th
 
 @dataclass(slots=True, kw_only=True)
 class Talk:
-    """`opening` comes first, then the summary of the rounds that were folded, then what each other round has added.
+    """`opening` comes first, then the summary of the rounds that were folded and what people said in them, then what
+    each other round has added.
 
-    head: the opening with the summary. refused: a model call did not fit the caps any more. text_next: the model went
+    head: the opening with the summary. steered: what people said, by round; steered_before: in those that were folded.
+    refused: a model call did not fit the caps any more. text_next: the model went
     round in circles, so the next round offers no tools."""
 
     opening: tuple[Message, ...]
     rounds: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     summary: str = ""
     head: tuple[Message, ...] = ()
+    steered: dict[str, tuple[DeliveredMessage, ...]] = field(default_factory=dict[str, tuple[DeliveredMessage, ...]])
+    steered_before: tuple[DeliveredMessage, ...] = ()
     rejections: int = 0
     after_tools: bool = False
     refused: bool = False
@@ -37,10 +41,12 @@ class Talk:
         self.head = self.head or self.opening
 
     def reopen(self, opening: tuple[Message, ...]) -> None:
-        """The summary is part of the last message, so that turns go on taking turns."""
+        """The summary is part of the last message, so that turns go on taking turns. What people said stays word for
+        word."""
         self.opening = self.head = opening
         if self.summary:
-            text = f"{opening[-1].text}\n\n{prompts.rounds_so_far(self.summary)}"
+            said = [prompts.said_meanwhile(self.steered_before)] if self.steered_before else []
+            text = "\n\n".join([opening[-1].text, prompts.rounds_so_far(self.summary), *said])
             self.head = (*opening[:-1], replace(opening[-1], text=text))
 
     @property
@@ -61,6 +67,12 @@ class Talk:
         if messages:
             self.rounds.setdefault(key, []).extend(messages)
 
+    def hear(self, key: str, messages: tuple[DeliveredMessage, ...]) -> None:
+        """What people have sent, in the round `key`."""
+        if messages:
+            self.steered[key] = messages
+            self.say(key, *as_turns(messages))
+
     def reject(self, key: str, reminder: str | None) -> None:
         """The answer leaves the history; what the hook reminds of comes in its place."""
         self.rejections, self.after_tools = self.rejections + 1, False
@@ -70,11 +82,11 @@ class Talk:
     def copy(self) -> "Talk":
         return replace(self, rounds={name: [*said] for name, said in self.rounds.items()})
 
-    def ahead(self, key: str, messages: Sequence[Message], cleared: Collection[str]) -> "Talk":
-        """As it will be when these messages are said and these results are cleared."""
+    def ahead(self, key: str, messages: Sequence[DeliveredMessage], cleared: Collection[str]) -> "Talk":
+        """As it will be when these messages are heard and these results are cleared."""
         ahead = self.copy()
         ahead.clear(cleared)
-        ahead.say(key, *messages)
+        ahead.say(key, *as_turns(messages))
         return ahead
 
     # -- less of the results
@@ -129,6 +141,7 @@ class Talk:
     def take(self, folded: ContextCompacted) -> None:
         for name in folded.replaces:
             self.rounds.pop(name, None)
+            self.steered_before += self.steered.pop(name, ())
         self.summary = folded.summary or ""
         self.reopen(self.opening)
 
@@ -136,6 +149,10 @@ class Talk:
         """Tokens that `shorten` would save in the newest rounds."""
         newest = [one for name in self._newest(keep) for one in self.rounds[name]]
         return sum(estimate(one.text) - estimate(_shortened(one, most).text) for one in newest)
+
+
+def as_turns(messages: Sequence[DeliveredMessage]) -> list[UserMessage]:
+    return [UserMessage(text=message.text) for message in messages]
 
 
 def _shortened(message: Message, most: int) -> Message:

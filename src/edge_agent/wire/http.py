@@ -131,6 +131,13 @@ class StartRun(Asked):
         return run_id
 
 
+class CompactHistory(Asked):
+    """POST /v1/compact."""
+
+    history: tuple[HistoryTurn, ...] = Field(min_length=1, max_length=MAX_TURNS)
+    force: bool = Field(default=False, strict=True, description="Also where the history fits the context window.")
+
+
 class ForkChanges(Asked):
     """What the fork has otherwise; everything that is absent is as in the run it comes from. `limits`: up to the
     agent's own, also where the run had lower ones. Instructions and tools are those of the code, the input is history.

@@ -1,0 +1,20 @@
+"""POST /v1/compact: a history folded on request, outside of any run."""
+
+from fastapi import APIRouter
+
+from edge_agent.core.history import Compacted
+from edge_agent.http.openapi import problems
+from edge_agent.http.ports import Deps
+from edge_agent.wire.http import CompactHistory
+
+
+def context_routes(deps: Deps) -> APIRouter:
+    router = APIRouter(tags=["deployment"])
+
+    @router.post("/v1/compact", response_model_exclude_none=True, responses=problems(400, 413, 415, 422, 503))
+    async def compact_history(body: CompactHistory) -> Compacted:
+        """All but the newest turns of a history as one summary, where it would take more than its share of the context
+        window, or by `force`. One call of the default agent's model, which no run is charged with."""
+        return await deps.offer.compact([turn.turn() for turn in body.history], force=body.force)
+
+    return router
