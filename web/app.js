@@ -75,6 +75,7 @@ function open(id) {
     list: $("timeline"), log: $("log"), status: $("status"), about: $("about"), usage: $("usage"),
     answer: (question, text) => command(`${path}/answers/${encodeURIComponent(question)}`, { answer: text }),
     decide: (call, body) => command(`${path}/approvals/${encodeURIComponent(call)}`, body),
+    stop: (call) => command(`${path}/subagents/${encodeURIComponent(call)}/cancel`, {}),
     whole: (call) => read(`${path}/approvals/${encodeURIComponent(call)}`),
     changed: () => {
       if (timeline.ended && !$("cancel").hidden) setTimeout(() => runs.refresh(), LISTED_AFTER);

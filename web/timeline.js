@@ -3,18 +3,20 @@
 import { Approval, resolution } from "./approvals.js";
 import { element, pretty, signInLink, Text } from "./elements.js";
 import { FormingPlan, showPlan, Step, verdict } from "./plan.js";
+import { Subagent } from "./subagents.js";
 
-const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval", authorization: "a login" };
+const WAITING = { answer: "an answer", retry: "the model's provider", approval: "an approval", subagent: "a subagent", authorization: "a login" };
 const DOING = { plan: "Planning…", replan: "Looking at the plan again…", final: "Writing the answer…" };
 const DELIVERED = { round: "delivered to the next round", replan: "delivered to the look at the plan", final: "delivered for the answer" };
 const STOPPED = new Set(["cancelled", "run-ended"]);
 
 export class Timeline {
-  /** @param {{list: Element, log: Element, status: Element, about: Element, usage: Element, answer: Function, decide: Function, whole: Function, changed: Function}} page */
+  /** @param {{list: Element, log: Element, status: Element, about: Element, usage: Element, answer: Function, decide: Function, stop: Function, whole: Function, changed: Function}} page */
   constructor(page) {
     this.page = page;
     this.parts = new Map();
     this.calls = new Map();
+    this.subagents = new Map();
     this.questions = new Map();
     this.approvals = new Map();
     this.messages = new Map();
@@ -107,7 +109,8 @@ export class Timeline {
   }
 
   usageSoFar(event) {
-    this.tokens(event.usage);
+    if (event.phase === "subagent") this.subagents.get(event.call_id)?.uses(event.usage);
+    else this.tokens(event.usage);
   }
 
   tokens(usage) {
@@ -282,6 +285,27 @@ export class Timeline {
     this.say(this.doing);
   }
 
+  // -- subagents
+  subagentStarted(event) {
+    const call = this.call(event);
+    call.state.textContent = "works on it…";
+    this.subagents.set(event.call_id, new Subagent(event, call.rest, () => this.page.stop(event.call_id)));
+  }
+
+  subagentEvent(event) {
+    this.subagents.get(event.call_id)?.take(event.event);
+  }
+
+  subagentCompleted(event) {
+    this.subagents.get(event.call_id)?.ended();
+    this.outcome(event, "done", event.text, true);
+  }
+
+  subagentFailed(event) {
+    this.subagents.get(event.call_id)?.ended();
+    this.outcome(event, event.stopped ? "stopped" : "failed", event.error, false);
+  }
+
   // -- people
   asked(event) {
     const id = `q-${this.questions.size}`;
@@ -386,6 +410,8 @@ const HANDLERS = {
   "step.text-delta": "textDelta", "step.reasoning-delta": "reasoningDelta", "model.answered": "answered",
   "model.failed": "modelFailed", "model.rejected": "rejected", retry: "retry",
   "tool.called": "called", "tool.progress": "progress", "tool.result": "result", "tool.unknown": "unknown",
+  "subagent.started": "subagentStarted", "subagent.event": "subagentEvent",
+  "subagent.completed": "subagentCompleted", "subagent.failed": "subagentFailed",
   "tool.rejected": "refusedCall", "question.asked": "asked", "question.answered": "questionAnswered",
   "tool.approval-requested": "approvalAsked", "tool.approval-resolved": "approvalResolved",
   "approval-mode.changed": "modeChanged",

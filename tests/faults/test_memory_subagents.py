@@ -275,6 +275,11 @@ def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long() -> None:
     waiting = [record.event for record in world.records if isinstance(record.event, RunWaiting)]
     assert [(event.for_, event.until) for event in waiting] == [(("subagent",), None)]
     assert world.runs.of(BOSS).rings < 8, "no alarm but for what comes"
+    told = [report.arguments for report in world.runs.reports]
+    assert "waiting" not in {listing["status"] for listing in told if listing["run_id"] == BOSS}
+    child = [listing for listing in told if listing["run_id"] != BOSS]
+    assert {listing["parent"] for listing in child} == {BOSS}
+    assert "waiting" in {listing["status"] for listing in child}, "the person is waited for there"
 
 
 # -- money

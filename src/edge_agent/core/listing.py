@@ -122,7 +122,7 @@ def _worth_telling(record: Record) -> bool:
 
 
 def _for_a_person(waiting: RunWaiting) -> bool:
-    return bool({"approval", "answer"} & set(waiting.for_))
+    return not set(waiting.for_) <= {"retry", "subagent"}
 
 
 def _goes_on(before: Mapping[str, Record], wait: Record, made: Sequence[Record]) -> bool:
