@@ -32,6 +32,7 @@ from edge_agent.models.workers_ai import WorkersAI
 from tests.servers.anthropic_server import AnthropicServer
 from tests.servers.google_server import GoogleServer
 from tests.servers.model_server import ModelServer, serve_model
+from tests.servers.openai_server import OpenAIServer
 from tests.servers.workers_ai_rest import WorkersAiRest
 
 TOOL = ToolSpec(
@@ -75,7 +76,7 @@ def _scripted(scenario: str, held: asyncio.Event) -> ScriptedModel:
 
 
 WIRES: dict[str, tuple[Adapter, type[ModelServer], str]] = {
-    "openai_chat": (OpenAIChat(), ModelServer, "authorization"),
+    "openai_chat": (OpenAIChat(), OpenAIServer, "authorization"),
     "anthropic": (Anthropic(), AnthropicServer, "x-api-key"),
     "google": (Google(), GoogleServer, "x-goog-api-key"),
     "workers_ai": (WorkersAI(), WorkersAiRest, "authorization"),

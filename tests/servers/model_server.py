@@ -22,8 +22,9 @@ is the number of assistant messages. Scenarios:
     status-N, status-N-times-M  HTTP N, always or the first M times, then a text
 
 A script is JSON {"scenario": [answer, …]}: the answer of turn n is the n-th (the last one again after that), each
-{"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}. A scenario may be
-a list of cases instead, {"when": [texts of the request], "answers": [answer, …]}: the first that fits.
+{"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}, or {"status"} for a
+refusal. A scenario may be a list of cases instead, {"when": [texts of the request], "answers": [answer, …]}: the first
+that fits.
 GET /_log: what was received, in order. POST /_reset forgets it, and the first times. GET /v1/models, /health: it is up.
 """
 
@@ -276,6 +277,8 @@ class ModelServer:
             return 429, self.error(429, "Too many requests", "rate_limit_exceeded"), {"retry_after": str(numbers[-1])}
         if name == "status" and self._times[seen.scenario] <= (numbers[1] if len(numbers) > 1 else sys.maxsize):
             return numbers[0], self.error(numbers[0], "It was asked for", "scripted"), {}
+        if status := self._answer(seen).get("status"):
+            return status, self.error(status, "It was asked for", "scripted"), {}
         if name == "overflow":
             return 400, self.error(400, "maximum context length is 4096 tokens", "context_length_exceeded"), {}
         return None
@@ -290,9 +293,8 @@ class ModelServer:
 
     def frames(self, seen: Seen, name: str, numbers: list[int]) -> Iterator[str]:
         """A frame is a word or a piece of a call, as far as the wire allows that."""
-        if seen.scenario in self.script:
-            answers = _case(seen, self.script[seen.scenario])
-            yield from self.scripted(seen, answers[min(seen.turn, len(answers) - 1)])
+        if answer := self._answer(seen):
+            yield from self.scripted(seen, answer)
             return
         if name == "count" and seen.tools and (at := newest_number(seen.body) + 1) <= numbers[0]:
             said = "".join(WORDS) * 8
@@ -309,19 +311,31 @@ class ModelServer:
         length = numbers[0] if name in ("text", "slow-text") and numbers else length
         yield from self.told(seen, name, length)
 
+    def _answer(self, seen: Seen) -> Json:
+        """The script's, of this turn; empty where the scenario is in none."""
+        if seen.scenario not in self.script:
+            return {}
+        answers = _case(seen, self.script[seen.scenario])
+        return answers[min(seen.turn, len(answers) - 1)]
+
     # -- of the wire
     def document(self, seen: Seen) -> Json:
         choice = {"index": 0, "message": {"content": "".join(WORDS), "tool_calls": None}, "finish_reason": "stop"}
-        return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _usage(seen, len(WORDS))}
+        return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": self.usage(seen, len(WORDS))}
 
     def opening(self, seen: Seen) -> str:
         return _frame(_chunk(seen, {"role": "assistant", "content": ""}))
 
     def scripted(self, seen: Seen, answer: Json) -> Iterator[str]:
-        return _scripted(seen, answer)
+        thoughts = len(answer.get("reasoning", "").split())
+        return _scripted(seen, answer, lambda tokens: self.usage(seen, tokens, thoughts))
 
     def told(self, seen: Seen, name: str, length: int) -> Iterator[str]:
-        return _told(seen, name, length)
+        return _told(seen, name, length, lambda tokens: self.usage(seen, tokens))
+
+    def usage(self, seen: Seen, tokens: int, thoughts: int = 0) -> Json:
+        prompt = 10 * seen.messages
+        return {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens}
 
     def turn_of_run(self, body: Json) -> int:
         """Answers with tool calls so far; the turns of an earlier conversation have none."""
@@ -360,10 +374,10 @@ def newest_number(body: Json) -> int:
     return int(json.loads(calls[-1]["function"]["arguments"])["number"]) if calls else 0
 
 
-def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
+def _told(seen: Seen, name: str, length: int, usage: Callable[[int], Json]) -> Iterator[str]:
     if name == "refuse":
         yield _frame(_chunk(seen, {"role": "assistant", "refusal": "I cannot help with that."}))
-        yield from _end(seen, "stop", 6)
+        yield from _end(seen, "stop", usage(6))
         return
     yield _frame(_chunk(seen, {"role": "assistant", "content": ""}))
     cap = seen.body.get("max_tokens", length)  # each word is a token
@@ -377,7 +391,7 @@ def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
     elif name.startswith("late"):
         yield _frame(_chunk(seen, {}, "stop"))
     elif name != "cut":
-        yield from _end(seen, "length" if name == "length" else "stop", length)
+        yield from _end(seen, "length" if name == "length" else "stop", usage(length))
 
 
 def _case(seen: Seen, script: list[Json]) -> list[Json]:
@@ -387,7 +401,7 @@ def _case(seen: Seen, script: list[Json]) -> list[Json]:
     return next((case["answers"] for case in cases if all(part in text for part in case["when"])), script)
 
 
-def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
+def _scripted(seen: Seen, answer: Json, usage: Callable[[int], Json]) -> Iterator[str]:
     yield _frame(_chunk(seen, {"role": "assistant", "content": None}))
     if answer.get("reasoning"):
         yield _frame(_chunk(seen, {"reasoning_content": answer["reasoning"]}))
@@ -403,24 +417,19 @@ def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
         for piece in (arguments[:middle], arguments[middle:]):
             yield _frame(_chunk(seen, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
     reason = "tool_calls" if answer.get("calls") else "stop"
-    yield from _end(seen, answer.get("finish", reason), max(1, len(pieces)))
+    yield from _end(seen, answer.get("finish", reason), usage(max(1, len(pieces))))
 
 
-def _end(seen: Seen, reason: str, tokens: int) -> Iterator[str]:
+def _end(seen: Seen, reason: str, usage: Json) -> Iterator[str]:
     yield _frame(_chunk(seen, {}, reason))
     if seen.body.get("stream_options", {}).get("include_usage"):
-        yield _frame({"id": "x", "object": "chat.completion.chunk", "choices": [], "usage": _usage(seen, tokens)})
+        yield _frame({"id": "x", "object": "chat.completion.chunk", "choices": [], "usage": usage})
     yield "data: [DONE]\n\n"
 
 
 def _chunk(seen: Seen, delta: Json, reason: str | None = None) -> Json:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
     return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": seen.model, "choices": [choice]}
-
-
-def _usage(seen: Seen, tokens: int) -> Json:
-    prompt = 10 * seen.messages
-    return {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens}
 
 
 def _frame(payload: Json) -> str:

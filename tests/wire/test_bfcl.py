@@ -24,6 +24,7 @@ from edge_agent.models.workers_ai import WorkersAI
 from edge_agent.tools.json_schema import SchemaCheck, parameters
 from edge_agent.tools.mcp_names import mounted
 from edge_agent.tools.mending import mended
+from tests.wire import openai_rules
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "bfcl"
 FILES = ("simple_python", "parallel_multiple")
@@ -114,7 +115,9 @@ def _asked(adapter: Adapter, spec: ToolSpec, profile: str = "default", model: st
 
 
 def openai_chat(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    told = _asked(OpenAIChat(), spec, "openai")["tools"][0]["function"]
+    body = _asked(OpenAIChat(), spec, "openai")
+    openai_rules.check(body, "openai")
+    told = body["tools"][0]["function"]
     return told["name"], told["parameters"]
 
 
