@@ -26,7 +26,7 @@ from scripts.serve import NODE_MODULES, quiet_environment
 from scripts.stage import ROOT
 from scripts.vendor import STAND_INS
 
-# Our own ceiling, compressed, so that growth is noticed. The platform takes 64 MiB uncompressed on every plan since 2026;
+# Our own ceiling, compressed, so that growth is noticed. The platform takes 64 MiB uncompressed since 2026;
 # before that it was 3 MiB compressed on the free plan: https://developers.cloudflare.com/workers/platform/limits/
 LIMIT = 4 * 1024 * 1024
 # The real rpds-py for wasm was out of reach when this was written. Its wheel for Linux is 375 kB; that of

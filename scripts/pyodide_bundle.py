@@ -128,8 +128,3 @@ def build(package: Path, target: Path) -> None:
     draft = target.with_suffix(".tmp")
     draft.write_bytes(message)
     draft.replace(target)
-
-
-def is_intact(bundle: Path) -> bool:
-    """Say whether `bundle` is there and is the expected one."""
-    return bundle.is_file() and hashlib.sha256(bundle.read_bytes()).hexdigest() == BUNDLE_SHA256

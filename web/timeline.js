@@ -336,7 +336,11 @@ export class Timeline {
     const item = this.item("question");
     const level = this.step ? "h4" : "h3";
     this.approvals.set(event.call_id, item);
-    const whole = event.cut ? await this.page.whole(event.call_id) : null; // nobody decides on half of the arguments
+    const whole = event.cut ? await this.page.whole(event.call_id) : null;
+    if (event.cut && !whole) { // nobody decides on half of the arguments
+      item.append(element("p", "text", "The arguments of this call are long and could not be read. Reload the page to decide."));
+      return;
+    }
     const decide = (body) => this.page.decide(event.call_id, body);
     item.append(new Approval(whole ? { ...event, arguments: whole.arguments } : event, decide, level).form);
   }

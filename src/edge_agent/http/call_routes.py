@@ -12,7 +12,7 @@ from edge_agent.core.errors import EdgeAgentError, Refusal
 from edge_agent.core.model_calls import AnsweredCall
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
-from edge_agent.http.run_routes import RunId
+from edge_agent.http.run_id import RunId
 
 MOST = 40  # a Worker on the free plan may make 50 requests for one
 _CALLS = TypeAdapter(tuple[AnsweredCall, ...])

@@ -9,7 +9,8 @@ from edge_agent.http.auth import Caller
 from edge_agent.http.capacity import room_for_a_run
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
-from edge_agent.http.run_routes import IdempotencyKey, RunId, exists, fingerprint, id_of, started_fields
+from edge_agent.http.run_id import RunId
+from edge_agent.http.run_routes import IdempotencyKey, exists, fingerprint, id_of, started_fields
 from edge_agent.http.run_tokens import run_token
 from edge_agent.wire.http import ForkRun, RunForkedAnswer
 

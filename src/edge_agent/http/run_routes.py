@@ -19,9 +19,9 @@ from edge_agent.http.capacity import room_for_a_run
 from edge_agent.http.continuing import continued
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps, RunMethod
+from edge_agent.http.run_id import RunId
 from edge_agent.http.run_tokens import run_token
 from edge_agent.wire.http import (
-    RUN_ID_PATTERN,
     CancelRun,
     GiveAnswer,
     Links,
@@ -30,7 +30,6 @@ from edge_agent.wire.http import (
     StartRun,
 )
 
-RunId = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="As POST /v1/runs answered it.")]
 QuestionId = Annotated[
     str, Path(min_length=1, max_length=300, description="From `waiting_for.questions` of the state.")
 ]

@@ -8,9 +8,9 @@ from fastapi.responses import JSONResponse
 
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
-from edge_agent.wire.http import RUN_ID_PATTERN, CancelledStep, CancelledSubagent, CancelRun, MessageTaken, SendMessage
+from edge_agent.http.run_id import RunId
+from edge_agent.wire.http import CancelledStep, CancelledSubagent, CancelRun, MessageTaken, SendMessage
 
-RunId = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="As POST /v1/runs answered it.")]
 CallId = Annotated[str, Path(min_length=1, max_length=64, description="From `subagents` of the state.")]
 MessageKey = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query
 
 from edge_agent.core.errors import Refusal
 from edge_agent.http.openapi import JSON_LINES, event_stream, problems, streamed
-from edge_agent.http.run_routes import RunId
+from edge_agent.http.run_id import RunId
 
 After = Annotated[int | None, Query(ge=0, description="The cursor: only what was recorded after this `seq`.")]
 FileName = Annotated[str, Path(min_length=1, max_length=600)]
