@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from edge_agent import permissions
 from edge_agent.agent import Agent
@@ -26,17 +26,17 @@ from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
 from edge_agent.loop.shares import lower
 from edge_agent.loop.walk import Ports
+from edge_agent.mcp_servers import require_secrets, servers_of
 from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
 from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
-from edge_agent.tools.mcp_server import IdentityProvider, McpServer, OAuth
+from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire import codec
-from edge_agent.wire.entries import OAuthSettings
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import (
     AgentInfo,
@@ -274,7 +274,7 @@ class Deployment:
 
     def _toolbox(self, agent: Agent, user: str | None = None, *, servers: bool = True, depth: int = 0) -> Toolbox:
         """Without subagents in a run that may have none any more."""
-        found = self._servers(agent).items() if servers else ()
+        found = servers_of(agent, self.settings).items() if servers else ()
         sources = [self._source(name, server, self.settings, user or LOCAL) for name, server in found]
         own = self._own_tools(agent, deep=depth >= MOST_DEPTH)
         return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
@@ -285,26 +285,10 @@ class Deployment:
         tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
         return [*tools, web_fetch_tool(egress)] if egress else tools
 
-    def _servers(self, agent: Agent) -> Mapping[str, McpServer]:
-        """Those of the code, then those of the variable; of two with one name the variable's."""
-        configured = {
-            name: McpServer(
-                url=server.url,
-                headers=server.headers,
-                auth=_oauth(server.auth),
-                timeout=server.timeout or 30,
-                connect_timeout=server.connect_timeout,
-                allow=server.allow,
-                deny=server.deny,
-            )
-            for name, server in self.settings.mcp_servers.items()
-        }
-        return {**agent.mcp_servers, **configured}
-
     def mcp_server(self, name: str) -> McpServer:
         """The server of this name that asks for a login. Raises ConfigError where there is none."""
         for agent in self._everyone.values():
-            server = self._servers(agent).get(name)
+            server = servers_of(agent, self.settings).get(name)
             if server is not None and server.oauth is not None:
                 return server
         example = '{"docs": {"url": "https://docs.example.com/mcp", "auth": "oauth"}}'
@@ -312,7 +296,7 @@ class Deployment:
 
     def logins(self) -> Sequence[str]:
         """The names of the servers that ask for a login."""
-        found = [self._servers(agent) for agent in self._everyone.values()]
+        found = [servers_of(agent, self.settings) for agent in self._everyone.values()]
         return list(dict.fromkeys(name for servers in found for name, server in servers.items() if server.oauth))
 
     # -- what there is
@@ -373,20 +357,11 @@ class Deployment:
     def _check(self, agent: Agent) -> None:
         """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
         self._toolbox(agent)
+        require_secrets(servers_of(agent, self.settings), self.settings.secrets)
         if agent.name in self._own_runs:
             self._choice.check(agent)
             permissions.mode_of(agent, self.settings)
         prompting_of(agent, self.settings)
-
-
-def _oauth(auth: OAuthSettings | Literal["oauth"] | None) -> OAuth | Literal["oauth"] | None:
-    if not isinstance(auth, OAuthSettings):
-        return auth
-    provider = auth.identity_provider
-    return OAuth(
-        **auth.model_dump(exclude={"identity_provider"}),
-        identity_provider=None if provider is None else IdentityProvider(**provider.model_dump()),
-    )
 
 
 def _schema(schema: JsonObject | None) -> JsonObject | None:

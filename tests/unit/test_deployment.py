@@ -7,6 +7,9 @@ from edge_agent.core.errors import Refusal
 from edge_agent.cpython import model, source
 from edge_agent.deployment import Deployment
 from edge_agent.models.scripted import ScriptedModel
+from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.mcp_source import McpSource
+from edge_agent.tools.toolbox import ToolSource
 from edge_agent.wire.http import StartRun
 from edge_agent.wire.settings import Settings
 
@@ -87,3 +90,20 @@ def test_a_short_name_of_the_agent_is_its_model_also_in_a_request_and_as_a_fallb
     with pytest.raises(Refusal, match="'slow' names no model") as caught:
         deployed.configure(StartRun(input="go", model="slow"))
     assert caught.value.code == "unknown_model"
+
+
+def test_a_secret_that_the_login_to_a_server_names_and_nobody_has_set_is_a_fault() -> None:
+    server = (
+        '{"docs": {"url": "https://docs.example/mcp", "auth": {"grant": "client_credentials", "client_id": "a", '
+        '"client_secret": "DOCS_SECRET", "issuer": "https://auth.example"}}}'
+    )
+
+    def made(name: str, server: McpServer, _settings: Settings, _user: str) -> ToolSource:
+        return McpSource(name, server)
+
+    def faults(**env: str) -> list[str]:
+        settings = Settings.from_env({**MINE, "EDGE_AGENT_MCP_SERVERS": server, **env})
+        return [fault.setting for fault in Deployment([named()], settings, model, made, cpython.fetcher).faults()]
+
+    assert faults() == ["mcp_servers['docs'].auth"]
+    assert faults(DOCS_SECRET="s3cret-of-docs") == []

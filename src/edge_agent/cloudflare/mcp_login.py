@@ -155,25 +155,29 @@ class LiveConnection:
         try:
             token = await self.oauth.bearer()
             response = await _sent(request, body, token)
-            for refresh in (True, False, False):
+            for refresh in (True, False):
                 if not _is_challenge(response):
-                    return self._well(response)
+                    break
                 challenge = Challenge(status=response.status, headers=_headers(response))
                 if response.body:
                     await response.body.cancel()
                 token = await self.oauth.after_refusal(token, challenge, refresh=refresh)
                 if token is None:
-                    break
+                    return _turned_away()
                 response = await _sent(request, body, token)
         except ToolError as error:
             self._remember_name()
             self.shelf.put(_FAULT, str(error))
-        return js.Response.new(None, status=_UNAUTHORIZED)
-
-    def _well(self, response: Any) -> Any:
+            return _turned_away()
+        if _is_challenge(response):
+            return _turned_away()
         if self.shelf.get(_FAULT):
             self.shelf.put(_FAULT, None)
         return response
+
+
+def _turned_away() -> Any:
+    return js.Response.new(None, status=_UNAUTHORIZED)
 
 
 async def _sent(request: Any, body: Any, token: str | None) -> Any:

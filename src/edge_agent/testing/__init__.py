@@ -17,6 +17,7 @@ from edge_agent.testing.post import MemoryDirectory, SimulatedPost
 from edge_agent.testing.replay import record, replay
 from edge_agent.testing.simulated import SimulatedObject
 from edge_agent.testing.soundness import assert_sound
+from edge_agent.testing.vault import OpenVault
 from edge_agent.testing.virtual_time import VirtualClock, in_virtual_time
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Kill",
     "Killed",
     "MemoryDirectory",
+    "OpenVault",
     "ScriptedModel",
     "SimulatedObject",
     "SimulatedPost",

@@ -113,6 +113,16 @@ class McpServer:
         return OAuth() if self.auth == "oauth" else self.auth
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the deployment's secrets that its OAuth needs."""
+        if self.oauth is None:
+            return ()
+        provider = self.oauth.identity_provider
+        named = (self.oauth.client_secret, self.oauth.private_key)
+        of_provider = (provider.id_token, provider.client_secret) if provider else ()
+        return tuple(name for name in (*named, *of_provider) if name)
+
+    @property
     def origin(self) -> str:
         """Scheme and host of the url: what may be shown, since paths and queries can hold keys."""
         parts = urlsplit(self.url)
