@@ -19,11 +19,13 @@ from edge_agent.cloudflare.gateway_log import logged_call
 from edge_agent.cloudflare.model_transport import FetchTransport
 from edge_agent.cloudflare.post import ObjectPost
 from edge_agent.cloudflare.runs import ObjectRuns
+from edge_agent.cloudflare.skills import ObjectSkills
 from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.core.model_calls import LoggedCall
+from edge_agent.core.skill_library import SkillLibrary
 from edge_agent.deployment import Deployment, SourceMaker
 from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
@@ -134,6 +136,7 @@ def served(env: Any) -> Served:
             runs=ObjectRuns(env.RUN),
             directory=ObjectDirectory(env.DIRECTORY),
             offer=deployment,
+            library=library_of(env),
             clock=ObjectClock(),
             connections=ObjectConnections(env.MCP_CONNECTION),
             run_token_key=_key_of(env, deployment.settings),
@@ -164,4 +167,8 @@ def runs_of(env: Any) -> ObjectRuns:
 def deployment_of(env: Any) -> Deployment:
     ai = ai_binding(env)
     settings = Settings.from_env(variables(env), ai_binding=ai is not None)
-    return Deployment(agents, settings, partial(_model, ai), _source_of(env), _fetcher)
+    return Deployment(agents, settings, partial(_model, ai), _source_of(env), _fetcher, library=library_of(env))
+
+
+def library_of(env: Any) -> SkillLibrary:
+    return SkillLibrary(ask=ObjectSkills(env.SKILLS).ask)

@@ -13,6 +13,7 @@ from durable_objects.directory import Directory
 from durable_objects.key_store import KeyStore
 from durable_objects.mcp_connection import McpConnection
 from durable_objects.run import Run
+from durable_objects.skills import Skills
 from durable_objects.wiring import Served, served
 from edge_agent.core.errors import Refusal
 from edge_agent.http.door import let_in, page_headers, told
@@ -20,7 +21,7 @@ from edge_agent.http.problems import Answer, answer_for
 from edge_agent.http.routing import StreamRoute, most_body, stream_route
 
 # The runtime looks for the classes of the objects in this module.
-__all__ = ["Default", "Directory", "KeyStore", "McpConnection", "Run"]
+__all__ = ["Default", "Directory", "KeyStore", "McpConnection", "Run", "Skills"]
 
 _MOST_THROWN_AWAY = 8_388_608  # bytes of a body over its cap
 

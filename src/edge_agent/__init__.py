@@ -9,6 +9,8 @@ from edge_agent.core.history import compact_history
 from edge_agent.core.hooks import Hooks, Reject
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Turn
+from edge_agent.core.skill_library import Learning
+from edge_agent.core.skills import Skill
 from edge_agent.core.tooling import ToolContext, ToolFile, ToolOutput
 from edge_agent.handoff import handoff
 from edge_agent.subagent import subagent
@@ -23,10 +25,12 @@ __all__ = [
     "Egress",
     "Hooks",
     "IdentityProvider",
+    "Learning",
     "Limits",
     "McpServer",
     "OAuth",
     "Reject",
+    "Skill",
     "ToolContext",
     "ToolError",
     "ToolFile",

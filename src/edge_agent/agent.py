@@ -15,9 +15,12 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model import Model
 from edge_agent.core.prompting import StageName, Wish
+from edge_agent.core.skill_library import Learning
+from edge_agent.core.skills import Skill
 from edge_agent.core.state import RunState
 from edge_agent.permissions import require_policy
 from edge_agent.prompting import require_prompting
+from edge_agent.skilled import require_skills
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.names import fault_of
 
@@ -35,6 +38,8 @@ class Agent:
     approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
     are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
     ask or deny by a tool's name or a glob; a deny rule always wins.
+    skills: those that come with the code. stored_skills: whether it also uses those that were stored over the API.
+    learning: whether it writes lessons down, and uses those of earlier runs; a Learning says how.
     egress: where `web_fetch`, which an agent with one has, and `ToolContext.fetch` may go; None: nowhere.
     output_schema: the final answer is JSON of that form (a JSON Schema), where a run asks for no other.
     thinking: how much the model thinks: False, True (medium), none, minimal, low, medium, high, xhigh or a number of
@@ -64,6 +69,9 @@ class Agent:
     prompt_caching: bool | Mapping[str, str] = True
     provider_options: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    skills: Sequence[Skill] = ()
+    stored_skills: bool = False
+    learning: bool | Learning = False
     egress: Egress | None = None
     output_schema: JsonObject | None = None
     approval: ApprovalMode = "autopilot"
@@ -79,6 +87,7 @@ class Agent:
         if fault := fault_of(self.name):
             raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
         require_prompting(self)
+        require_skills(self.skills)
         require_policy(self.approval, self.approval_modes, self.tool_rules)
 
     @property

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from edge_agent import permissions
@@ -19,6 +19,8 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
+from edge_agent.core.skill_library import EMPTY, SkillLibrary, SkillUse
+from edge_agent.core.skills import Skill
 from edge_agent.core.subagents import MOST_DEPTH, Commission, Delegation
 from edge_agent.handoff import Handoff
 from edge_agent.loop.admission import require_prices, require_room
@@ -31,9 +33,11 @@ from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
 from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
+from edge_agent.skilled import skills_of
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.skill_tools import skill_tools
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire import codec
@@ -67,8 +71,10 @@ class Deployment:
         model: ModelResolver,
         source: SourceMaker,
         fetcher: FetcherMaker,
+        *,
+        library: SkillLibrary = EMPTY,
     ) -> None:
-        self.settings, self._source, self._fetcher = settings, source, fetcher
+        self.settings, self._source, self._fetcher, self._library = settings, source, fetcher, library
         self._choice = ModelChoice(settings, model)
         self._agents = {agent.name: agent for agent in agents}
         self._everyone, self._own_runs = everyone(agents), with_runs_of_their_own(agents)
@@ -103,6 +109,7 @@ class Deployment:
             metadata=request.metadata,
             output_schema=_schema(request.output_schema or agent.output_schema),
             parent=parent,
+            library=self._skills(agent).origins or None,
         )
         self._admit(agent, created)
         return created
@@ -229,7 +236,11 @@ class Deployment:
             subagents={tool.spec.name: self._delegation(tool) for tool in subagents_of(agent)},
             prompting=prompting_of(agent, self.settings),
             fetcher=self._fetcher(egress, self.settings) if egress else None,
+            skills=self._skills(agent),
         )
+
+    def _skills(self, agent: Agent) -> SkillUse:
+        return skills_of(agent, self.settings, self._library)
 
     def _delegation(self, tool: Subagent) -> Delegation:
         return Delegation(
@@ -283,7 +294,8 @@ class Deployment:
         """Those of the code, without subagents where a run is too `deep` to have any, and the built-in ones."""
         egress = self.settings.egress_over(agent.egress)
         tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
-        return [*tools, web_fetch_tool(egress)] if egress else tools
+        built_in = [web_fetch_tool(egress)] if egress else []
+        return [*tools, *built_in, *skill_tools(self._skills(agent), self.settings.declared_secrets())]
 
     def mcp_server(self, name: str) -> McpServer:
         """The server of this name that asks for a login. Raises ConfigError where there is none."""
@@ -316,6 +328,10 @@ class Deployment:
             )
             for number, agent in enumerate(self._agents.values())
         ]
+
+    def skills(self) -> Mapping[str, Skill]:
+        """Those of the code, by name. Of two agents' skills with one name the first agent's is shown."""
+        return {skill.name: skill for agent in reversed(self._everyone.values()) for skill in reversed(agent.skills)}
 
     async def tools(self, user: str) -> ToolsAnswer:
         """Every tool once, by name and server, with the agents that have it. Connects to the servers as `user`."""

@@ -24,6 +24,7 @@ from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.kin import TO_RUN
 from edge_agent.loop.walk import Ports
+from edge_agent.storage.skills import library_over
 from edge_agent.storage.sql import in_memory
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
@@ -161,7 +162,9 @@ class LocalRuns:
 
 
 def _deployment(agent: Agent) -> Deployment:
-    return Deployment([agent], Settings.from_env(os.environ), cpython.model, cpython.source, cpython.fetcher)
+    """With a library of skills of its own, gone after the run."""
+    settings, library = Settings.from_env(os.environ), library_over(in_memory(), SystemClock())
+    return Deployment([agent], settings, cpython.model, cpython.source, cpython.fetcher, library=library)
 
 
 async def compact_for(agent: Agent, history: Sequence[Turn], *, force: bool) -> Compacted:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from edge_agent.core import events as e
 from edge_agent.core.compaction import Compaction
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, Turn
+from edge_agent.core.skills import SkillEntry
 from edge_agent.core.usage import Amount, Usage
 from tests.docs.documents import ROOT, blocks, section
 
@@ -15,6 +16,7 @@ GROUPS = {
     "The run": "run_events",
     "Rounds and model calls": "round_events",
     "Tools and people": "tool_events",
+    "Skills": "skill_events",
     "Subagents": "subagent_events",
     "Plans and messages": "plan_events",
     "Passing": "passing_events",
@@ -41,6 +43,7 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "FILE": (e.FileRef,),
     "PLAN": (e.Plan, e.PlanStep),
     "OUTCOME": (e.CallOutcome,),
+    "SKILL": (SkillEntry,),
 }
 PASSING = {_type(event) for event in get_args(e.PassingEvent)}
 Fields = dict[str, bool]

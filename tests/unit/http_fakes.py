@@ -1,6 +1,6 @@
 """The real application with runs and an offer in memory, for the tests of the API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,13 @@ from edge_agent.core.events import RunCreated
 from edge_agent.core.history import Compacted, compact_history
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.skills import Skill
 from edge_agent.core.state import RunState
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.http.ports import ConnectionMethod, Deps, RunMethod
-from edge_agent.testing import MemoryDirectory
+from edge_agent.testing import MemoryDirectory, memory_library
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
@@ -153,6 +154,9 @@ class OneAgent:
         tool = ToolInfo(name="clock", description="The time.", parameters={"type": "object"}, read_only=True)
         return ToolsAnswer(tools=(tool,), unreachable=("docs could not be reached: connection refused.",))
 
+    def skills(self) -> Mapping[str, Skill]:
+        return {"tidy": Skill(name="tidy", description="Tidy up.", instructions="1. Tidy.", files={"a.md": "A"})}
+
     def faults(self) -> Sequence[ConfigError]:
         return self._settings.faults()
 
@@ -169,7 +173,7 @@ class Api:
 
     def __init__(self, url: str = "http://localhost:8787", **env: str) -> None:
         self.runs, self.directory = MemoryRuns(), MemoryDirectory(StoppedClock())
-        self.connections = MemoryConnections()
+        self.connections, self.library = MemoryConnections(), memory_library(StoppedClock())
         read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
 
         async def key() -> bytes:
@@ -181,6 +185,7 @@ class Api:
             directory=self.directory,
             connections=self.connections,
             offer=OneAgent(read),
+            library=self.library,
             clock=StoppedClock(),
             run_token_key=key,
         )

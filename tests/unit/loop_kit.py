@@ -18,6 +18,7 @@ from edge_agent.core.model import Model
 from edge_agent.core.ports import Log, Record
 from edge_agent.core.price import Price
 from edge_agent.core.prompting import Prompting
+from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.state import RunState, fold
 from edge_agent.core.tooling import Tools
 from edge_agent.loop.driver import SliceBudget
@@ -69,6 +70,7 @@ class Setting:
     can_ask: bool = True
     prompting: Prompting = field(default_factory=Prompting)
     fetcher: Fetcher | None = None
+    skills: SkillUse = field(default_factory=SkillUse)
 
 
 @dataclass(slots=True)
@@ -161,6 +163,7 @@ async def _live(setting: Setting) -> Lived:
                 force_text_after_tool=setting.force_text,
                 fetcher=setting.fetcher,
                 replan_after=setting.replan,
+                skills=setting.skills,
             ),
             model=lambda name: models[name] if isinstance(models, Mapping) else models,
             tools=setting.toolbox or Toolbox(setting.tools),
@@ -197,6 +200,7 @@ async def _live(setting: Setting) -> Lived:
         output_schema=setting.output_schema,
         approval=setting.approval,
         tool_rules=dict(setting.tool_rules),
+        library=setting.skills.origins or None,
     )
     await simulated.call(lambda inbox: inbox.create(created, "print", idempotent=True))
     if setting.log:  # of a run that was begun before

@@ -3,6 +3,7 @@
 from edge_agent.core import events as e
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, Turn
+from edge_agent.core.skills import SkillEntry
 from edge_agent.core.usage import Amount, Usage
 
 USAGE = Usage(input=120, cached=100, cache_write=4, output=30, reasoning=10)
@@ -147,6 +148,22 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         question="May it be made again?",
         expires_at=1_764_597_196_123,
     ),
+    e.SkillsListed(
+        skills=(SkillEntry(name="invoice-check", description="Check an invoice.", origin="stored"),),
+        reason="the library did not answer",
+    ),
+    e.SkillActivated(
+        name="invoice-check", by="plan", origin="stored", text="1. Add it up.", allowed_tools=("search", "docs__*")
+    ),
+    e.SkillLearned(
+        name="jpg-format",
+        description="Images must be JPEG.",
+        update=True,
+        revision=2,
+        chars=120,
+        sources=("https://docs.example.com/images",),
+    ),
+    e.SkillForgotten(name="jpg-format"),
     e.SubagentStarted(
         call_id="88l7qct9y",
         child_run_id="sub-5e0c",

@@ -9,6 +9,7 @@ from edge_agent.core.events import StepCompleted, StepStarted, Terminal, ToolRes
 from edge_agent.core.messages import AssistantMessage, JsonObject, ToolCall
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.prompting import Prompting
+from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.subagents import Delegation
 
 
@@ -56,7 +57,7 @@ class AgentSpec:
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
     handoffs: the agents its tools hand over to, by the tools' names. subagents: what its tools give work to, likewise.
     forbidden: its own deny rules. prompting: how its models are asked. fetcher: how its tools reach the
-    outside; None: not at all."""
+    outside; None: not at all. skills: those it has."""
 
     name: str
     instructions: str = ""
@@ -70,3 +71,4 @@ class AgentSpec:
     forbidden: tuple[str, ...] = ()
     prompting: Prompting = field(default_factory=Prompting)
     fetcher: Fetcher | None = field(default=None, repr=False)
+    skills: SkillUse = field(default_factory=SkillUse, repr=False)

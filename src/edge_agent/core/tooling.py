@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from edge_agent.core.egress import Fetch, no_egress
-from edge_agent.core.events import OnUnknown
+from edge_agent.core.events import OnUnknown, SkillActivated, SkillForgotten, SkillLearned
 from edge_agent.core.messages import JsonObject, ToolSpec
 
+SKILL_TOOLS = frozenset({"load_skill", "read_skill_file", "save_skill", "forget_skill"})
 HANDOFF = "transfer_to_"  # and the name of an agent: a tool that gives the work to it
 
 
@@ -22,12 +23,14 @@ class ToolFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
-    """What came of a call that ran to its end. `ok` False: the tool itself says that it failed."""
+    """What came of a call that ran to its end. `ok` False: the tool itself says that it failed. skill: what the call
+    did to the skills of the run; of the built-in tools alone."""
 
     text: str
     ok: bool = True
     structured: JsonObject | None = None
     files: tuple[ToolFile, ...] = ()
+    skill: SkillActivated | SkillLearned | SkillForgotten | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class ToolContext:
     progress(done, total, message): shown to whoever watches, never stored.
     answers: what a person has answered to the server of this tool, when the call is made again for that.
     secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
+    pages(): what this run has read on the web so far, origin and path of each.
     fetch(url): a request to the outside by the rules of the agent's Egress, see `Fetch`; ToolError when it has none.
     """
 
@@ -69,6 +73,7 @@ class ToolContext:
         default=lambda _done, _total, _message: None, repr=False
     )
     fetch: Fetch = field(default=no_egress, repr=False)
+    pages: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self.report(done, total, message)

@@ -25,6 +25,7 @@ from edge_agent.http.ports import Deps
 from edge_agent.http.replay_routes import replay_routes
 from edge_agent.http.routing import nearby
 from edge_agent.http.run_routes import run_routes
+from edge_agent.http.skill_routes import skill_routes
 from edge_agent.http.steering_routes import steering_routes
 from edge_agent.http.stream_routes import stream_routes
 
@@ -58,7 +59,7 @@ def create_app(deps: Deps) -> FastAPI:
 
     app.state.templates = ["/openapi.json", "/docs"]
     of_runs = (run_routes, call_routes, directory_routes, fork_routes, steering_routes, approval_routes)
-    of_all = (replay_routes, context_routes, mcp_routes, offer_routes)
+    of_all = (replay_routes, context_routes, mcp_routes, offer_routes, skill_routes)
     for router in (*(made(deps) for made in of_runs), stream_routes(), *(made(deps) for made in of_all)):
         app.include_router(router)
         app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]

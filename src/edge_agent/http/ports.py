@@ -1,7 +1,7 @@
 """What the API needs from outside, one page."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,6 +12,8 @@ from edge_agent.core.history import Compacted
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.model_calls import LoggedCall
 from edge_agent.core.ports import Clock
+from edge_agent.core.skill_library import SkillLibrary
+from edge_agent.core.skills import Skill
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
@@ -119,6 +121,10 @@ class Offer(Protocol):
 
     def agents(self) -> Sequence[AgentInfo]: ...
 
+    def skills(self) -> Mapping[str, Skill]:
+        """Those that come with the code, by name."""
+        ...
+
     async def tools(self, user: str) -> ToolsAnswer:
         """Those of servers as `user` sees them. Never raises for a server that cannot be reached: that is a sentence in
         the answer."""
@@ -147,6 +153,7 @@ class Deps:
     directory: Directory
     connections: Connections
     offer: Offer
+    library: SkillLibrary
     clock: Clock
     run_token_key: Callable[[], Awaitable[bytes]]
     gateway_log: Callable[[str], Awaitable[LoggedCall | None]] | None = None

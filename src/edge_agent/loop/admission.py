@@ -10,7 +10,7 @@ from edge_agent.core.price import FREE, Price
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.parts import Past
-from edge_agent.loop.planning import plan_schema
+from edge_agent.loop.planning import Named, plan_schema
 from edge_agent.loop.work import ONE_MORE_REPORT
 
 PriceOf = Callable[[str], Price | None]
@@ -72,6 +72,6 @@ def _planned(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) 
     first = ModelRequest(
         system=f"{prompts.of_stage(prompts.PLANNER, instructions)}\n\n{prompts.catalogue(tools)}",
         messages=messages,
-        output_schema=plan_schema([tool.name for tool in tools], created.limits.max_plan_steps or 1),
+        output_schema=plan_schema(Named(tools=[tool.name for tool in tools]), created.limits.max_plan_steps or 1),
     )
     return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, instructions), messages=messages)

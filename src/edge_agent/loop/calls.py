@@ -28,7 +28,7 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import JsonObject, ToolCall, ToolMessage
 from edge_agent.core.ports import Send, StoredFile
 from edge_agent.core.signals import Suspend
-from edge_agent.core.tooling import Tool, ToolContext, ToolOutput
+from edge_agent.core.tooling import SKILL_TOOLS, Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
 from edge_agent.loop import approvals, elicitation, kin, prompts
 from edge_agent.loop.admit import Round, rejected, turn_down
@@ -37,6 +37,7 @@ from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
 from edge_agent.loop.sign_in import ask_for_call
+from edge_agent.loop.skills import pages_read
 from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
 from edge_agent.loop.walk import Cut, Stray, Walk
 
@@ -220,9 +221,14 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model
         return await _raised(walk, key, tool, intent, _Failure(error, began, timed_out=limit.expired()))
     made = outcome(walk, intent, output, walk.ports.clock.now() - began)
-    ended = _answered(walk, key, made.result, files=made.files)
+    ended = _answered(walk, key, made.result, *_of_skills(key, intent, output), files=made.files)
     await _tell(walk, key, intent)
     return ended
+
+
+def _of_skills(key: str, intent: ToolCalled, output: ToolOutput) -> list[Draft]:
+    """What a call did to the skills of the run, for the append of its result. A tool of the author's has no say."""
+    return [Draft(key=f"{key}/skill", event=output.skill)] if output.skill and intent.name in SKILL_TOOLS else []
 
 
 async def _within(limit: asyncio.Timeout, tool: Tool, intent: ToolCalled, context: ToolContext) -> ToolOutput:
@@ -305,6 +311,7 @@ def _context(walk: Walk, key: str, intent: ToolCalled) -> ToolContext:
         secrets=walk.ports.secrets,
         report=report,
         fetch=fetcher(requested) if fetcher else no_egress,
+        pages=lambda: pages_read(walk),
     )
 
 

@@ -17,7 +17,7 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import Message, ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
-from edge_agent.loop import budget, prompts, sign_in
+from edge_agent.loop import budget, prompts, sign_in, skills
 from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.folding import Context, fold, harder, stale_results, to_fold, told_cleared
@@ -65,9 +65,10 @@ class Assignment:
 async def direct(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
     past, asked = Past(walk.created.history), UserMessage(text=walk.created.input)
+    known = walk.skills  # what is loaded meanwhile stands in the conversation
     work = Assignment(
         scope=SCOPE,
-        system=lambda: prompts.system(walk.agent.instructions),
+        system=lambda: skills.in_system(walk, known, prompts.system(walk.agent.instructions), works=True),
         opening=lambda: (*past.messages, asked),
         parts=(past,),
         most_rounds=walk.created.limits.max_steps,
@@ -135,6 +136,7 @@ async def _take_turn(walk: Walk, talk: Talk, round_: Round) -> None:
     repeated = talk.turns.repeated(round_)
     keep_to_palette(walk, round_)
     talk.say(round_.key, *await call_tools(walk, replace(round_, repeated=repeated)))
+    skills.after_calls(walk, round_.keys)
     talk.after_tools, talk.text_next = True, bool(repeated)
     talk.turns.hand_over(walk, round_)
 
@@ -163,7 +165,7 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
         walk.ready()
     unreachable = await sign_in.take_in_tools(walk, key)
     walk.ready()
-    tools = () if _text_is_forced(walk, talk) else walk.tools.offered()
+    tools = () if _text_is_forced(walk, talk) else skills.allowed(walk, walk.tools.offered())
     messages, delivered = take_in_messages(walk, key, "round")
     stale = stale_results(walk, talk)
     ahead = talk.ahead(key, messages, stale)

@@ -15,7 +15,7 @@ from edge_agent.core.events import (
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import UserMessage
 from edge_agent.core.tokens import estimate
-from edge_agent.loop import budget, prompts
+from edge_agent.loop import budget, prompts, skills
 from edge_agent.loop.ask import crossing
 from edge_agent.loop.direct import Assignment, Ending, Worked, direct, rounds
 from edge_agent.loop.hooking import may
@@ -42,6 +42,7 @@ ASKED: frozenset[ReplanCause] = frozenset({"user-message", "llm-decision", "pred
 
 async def whole(walk: Walk) -> Ending:
     """The run from its beginning to its end, in the mode it was created with."""
+    await skills.take_in(walk)
     return await (planned(walk) if walk.created.mode == "planned" else direct(walk))
 
 
@@ -84,7 +85,7 @@ async def _execute(walk: Walk, work: Work) -> None:
     """The next step of the plan, by rounds of its own; with its end on record it is not entered again."""
     walk.hand_over(None)  # each step begins with the run's own agent
     step, number = work.todo.pop(0), len(work.done) + 1
-    key = step_key(number)
+    key, known = step_key(number), walk.skills
     end = walk.seen(f"{key}/end", StepCompleted)
     if end is not None:
         walk.seen(key, StepStarted)
@@ -92,6 +93,7 @@ async def _execute(walk: Walk, work: Work) -> None:
         take_folds(walk, work, key)
     else:
         end = await _work_off(walk, work, step, number)
+    skills.after_step(walk, known, key)
     work.said += messages_of(walk, key)
     work.done.append(Done(number=number, step=step, end=end))
     work.index += 1
@@ -134,9 +136,14 @@ async def _begin_step(walk: Walk, work: Work, step: PlanStep, number: int) -> bo
 
 def _assignment(walk: Walk, work: Work, step: PlanStep, number: int) -> Assignment:
     brief = prompts.this_step(number, step.description, step.expected_outcome, step.suggested_tools)
+    known = walk.skills  # what is loaded meanwhile stands in the conversation
+
+    def system() -> str:
+        return skills.in_system(walk, known, prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions), works=True)
+
     return Assignment(
         scope=step_key(number),
-        system=lambda: prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions),
+        system=system,
         opening=lambda: briefing(walk, work, brief),
         parts=parts_of(walk, work),
         most_rounds=walk.created.limits.max_steps_per_task,

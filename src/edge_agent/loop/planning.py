@@ -10,7 +10,7 @@ from edge_agent.core.errors import EdgeAgentError
 from edge_agent.core.events import Plan, PlanStep, ReplanMode
 from edge_agent.core.messages import JsonObject
 
-LONGEST_THOUGHT, LONGEST_TEXT, MOST_SUGGESTED = 600, 300, 4
+LONGEST_THOUGHT, LONGEST_TEXT, MOST_SUGGESTED, MOST_SKILLS = 600, 300, 4, 4
 _FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
 
 
@@ -33,14 +33,29 @@ class Verdict:
     planned: Planned | None
 
 
-def plan_schema(tools: Sequence[str], most_steps: int) -> JsonObject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The names a plan may use."""
+
+    tools: Sequence[str]
+    skills: Sequence[str] = ()
+
+
+def plan_schema(named: Named, most_steps: int) -> JsonObject:
     """Strings are bounded, since a small model under a grammar would go on for ever."""
-    return _object(thought=_text(LONGEST_THOUGHT), steps=_steps(tools, most_steps))
+    return _object(thought=_text(LONGEST_THOUGHT), steps=_steps(named.tools, most_steps), **_skills(named))
 
 
-def verdict_schema(tools: Sequence[str], most_steps: int) -> JsonObject:
+def verdict_schema(named: Named, most_steps: int) -> JsonObject:
     mode = {"type": "string", "enum": ["continue", "revise", "finish"]}
-    return _object(reason=_text(LONGEST_TEXT), mode=mode, steps={**_steps(tools, most_steps), "minItems": 0})
+    steps = {**_steps(named.tools, most_steps), "minItems": 0}
+    return _object(reason=_text(LONGEST_TEXT), mode=mode, steps=steps, **_skills(named))
+
+
+def _skills(named: Named) -> dict[str, JsonObject]:
+    """Asked for where there are any."""
+    entries = {"type": "string", "enum": list(named.skills)}
+    return {"skills": {"type": "array", "items": entries, "maxItems": MOST_SKILLS}} if named.skills else {}
 
 
 def _object(**properties: JsonObject) -> JsonObject:
@@ -64,16 +79,16 @@ def _steps(tools: Sequence[str], most_steps: int) -> JsonObject:
     return {"type": "array", "items": _object(**step), "minItems": 1, "maxItems": most_steps}
 
 
-def parse_plan(text: str, tools: Sequence[str], most_steps: int | None) -> Planned:
+def parse_plan(text: str, named: Named, most_steps: int | None) -> Planned:
     """Raises NoPlan."""
     data = _json(text)
-    planned = _plan(data, tools, most_steps)
+    planned = _plan(data, named, most_steps)
     if not planned.plan.steps:
         raise NoPlan("a plan has at least one step with a description")
     return planned
 
 
-def parse_verdict(text: str, tools: Sequence[str], most_steps: int | None) -> Verdict:
+def parse_verdict(text: str, named: Named, most_steps: int | None) -> Verdict:
     """Raises NoPlan. A revision without steps is a finish."""
     data = _json(text)
     mode = data.get("mode")
@@ -82,7 +97,7 @@ def parse_verdict(text: str, tools: Sequence[str], most_steps: int | None) -> Ve
     reason = str(data.get("reason") or "")
     if mode != "revise":
         return Verdict(mode, reason, None)
-    planned = _plan(data, tools, most_steps)
+    planned = _plan(data, named, most_steps)
     return Verdict("revise", reason, planned) if planned.plan.steps else Verdict("finish", reason, None)
 
 
@@ -96,14 +111,14 @@ def _json(text: str) -> JsonObject:
     return cast(JsonObject, data)
 
 
-def _plan(data: JsonObject, tools: Sequence[str], most_steps: int | None) -> Planned:
+def _plan(data: JsonObject, named: Named, most_steps: int | None) -> Planned:
     given = data.get("steps")
     if not isinstance(given, list):
         raise NoPlan("steps must be a list")
     warnings: list[str] = []
     steps: list[PlanStep] = []
     for entry in cast("list[Any]", given):
-        if step := _step(entry, len(steps) + 1, tools, warnings):
+        if step := _step(entry, len(steps) + 1, named.tools, warnings):
             steps.append(step)
     unique = list({step.description: step for step in reversed(steps)}.values())[::-1]
     if len(unique) < len(steps):
@@ -111,7 +126,17 @@ def _plan(data: JsonObject, tools: Sequence[str], most_steps: int | None) -> Pla
     if most_steps is not None and len(unique) > most_steps:
         warnings.append(f"{len(unique) - most_steps} steps over the cap of {most_steps} were cut")
         unique = unique[:most_steps]
-    return Planned(Plan(thought=str(data.get("thought") or ""), steps=tuple(unique)), tuple(warnings))
+    plan = Plan(thought=str(data.get("thought") or ""), steps=tuple(unique), skills=_wanted(data, named, warnings))
+    return Planned(plan, tuple(warnings))
+
+
+def _wanted(data: JsonObject, named: Named, warnings: list[str]) -> tuple[str, ...] | None:
+    """The skills it names and there are, each once; None for none."""
+    asked = data.get("skills")
+    wanted = list(dict.fromkeys(str(name) for name in cast("list[Any]", asked))) if isinstance(asked, list) else []
+    if unknown := [name for name in wanted if name not in named.skills]:
+        warnings.append(f"unknown skills were dropped: {', '.join(unknown)[:LONGEST_TEXT]}")
+    return tuple(name for name in wanted if name in named.skills)[:MOST_SKILLS] or None
 
 
 def _step(entry: Any, number: int, tools: Sequence[str], warnings: list[str]) -> PlanStep | None:

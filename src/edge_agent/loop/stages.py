@@ -23,11 +23,20 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import AssistantMessage, JsonObject, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
-from edge_agent.loop import budget, prompts, sign_in
+from edge_agent.loop import budget, prompts, sign_in, skills
 from edge_agent.loop.ask import Question, Stopped, ask
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.folding import Context, fold, harder, to_fold
-from edge_agent.loop.planning import NoPlan, Planned, Verdict, parse_plan, parse_verdict, plan_schema, verdict_schema
+from edge_agent.loop.planning import (
+    Named,
+    NoPlan,
+    Planned,
+    Verdict,
+    parse_plan,
+    parse_verdict,
+    plan_schema,
+    verdict_schema,
+)
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.tries import ModelGaveUp
@@ -42,8 +51,9 @@ MOST_STEPS = 8  # of a plan, where the limits say nothing
 async def make_plan(walk: Walk, work: Work) -> PlanCreated:
     """A planner that fails costs the run its plan, not its answer: then one step answers directly."""
     if found := walk.seen("plan", PlanCreated):
-        await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", work, _read_plan))
+        await walk.over("plan", lambda: _ask_for(walk, "plan", "plan", work, _read_plan), but=skills.of_plan("plan"))
         take_folds(walk, work, "plan")
+        skills.after_plan(walk, "plan", found.plan.skills)
         return found
     if walk.has(keys.attempt("plan", 0)):
         sign_in.pass_over(walk, "plan")
@@ -53,17 +63,19 @@ async def make_plan(walk: Walk, work: Work) -> PlanCreated:
     notes: list[Draft] = []
     try:
         planned = await _ask_for(walk, "plan", "plan", work, _read_plan)
-        created = PlanCreated(plan=planned.plan, warnings=planned.warnings)
+        notes, missing = await skills.to_activate(walk, "plan", planned.plan.skills)
+        created = PlanCreated(plan=planned.plan, warnings=(*planned.warnings, *missing))
     except (ModelGaveUp, NoPlan, Stopped) as error:
         only = PlanStep(id="answer", description=walk.created.input, requires_tools=True)
         created = PlanCreated(plan=Plan(thought="", steps=(only,)), fallback=True, reason=str(error))
         notes = [_fault("plan", f"the planner failed, so the request is answered in one step: {error}")]
     walk.write(Draft(key="plan", event=created), *notes)
+    skills.after_plan(walk, "plan", created.plan.skills)
     return walk.kept("plan", PlanCreated)
 
 
 def _read_plan(walk: Walk, text: str) -> Planned:
-    return parse_plan(text, _tool_names(walk), walk.created.limits.max_plan_steps)
+    return parse_plan(text, _named(walk), walk.created.limits.max_plan_steps)
 
 
 def _fault(key: str, message: str) -> Draft:
@@ -75,8 +87,9 @@ async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
     """What the replanner says of the rest of the plan. One that fails changes nothing."""
     key = f"{step_key(work.done[-1].number)}/replan"
     if found := walk.seen(f"{key}/decision", ReplanDecision):
-        await walk.over(key, lambda: _ask_for(walk, key, "replan", work, _read_verdict))
+        await walk.over(key, lambda: _ask_for(walk, key, "replan", work, _read_verdict), but=skills.of_plan(key))
         take_folds(walk, work, key)
+        skills.after_plan(walk, key, found.plan and found.plan.skills)
         return found
     notes: list[Draft] = []
     try:
@@ -85,17 +98,20 @@ async def decide(walk: Walk, work: Work, cause: ReplanCause) -> ReplanDecision:
         notes = _notes(walk, work, key, decision)
         if any(isinstance(note.event, RevisionsExceeded) for note in notes):
             decision = ReplanDecision(mode="finish", reason="no revision is left", cause=cause)
+        loaded, missing = await skills.to_activate(walk, key, decision.plan and decision.plan.skills)
+        decision, notes = replace(decision, warnings=(*decision.warnings, *missing)), [*notes, *loaded]
     except Stopped:
         decision = ReplanDecision(mode="finish", reason="nothing more fits the caps", cause=cause, stop="budget")
     except (ModelGaveUp, NoPlan) as error:
         decision = ReplanDecision(mode="continue", reason=f"the replanner failed: {error}", cause=cause)
         notes = [_fault(key, f"the replanner failed, so the plan stands: {error}")]
     walk.write(Draft(key=f"{key}/decision", event=decision), *notes)
+    skills.after_plan(walk, key, decision.plan and decision.plan.skills)
     return walk.kept(f"{key}/decision", ReplanDecision)
 
 
 def _read_verdict(walk: Walk, text: str) -> Verdict:
-    return parse_verdict(text, _tool_names(walk), walk.created.limits.max_plan_steps)
+    return parse_verdict(text, _named(walk), walk.created.limits.max_plan_steps)
 
 
 def _decision(verdict: Verdict, cause: ReplanCause) -> ReplanDecision:
@@ -213,9 +229,9 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
 
     def build() -> ModelRequest:
         role = prompts.PLANNER if stage == "plan" else prompts.REPLANNER
-        system = prompts.of_stage(role, walk.agent.instructions)
+        system, catalogue = prompts.of_stage(role, walk.agent.instructions), prompts.catalogue(walk.tools.offered())
         return ModelRequest(
-            system=f"{system}\n\n{prompts.catalogue(walk.tools.offered())}",
+            system=skills.in_system(walk, walk.skills, system, catalogue, plans=True),
             messages=(*briefing(walk, work), *more),
             tool_choice="none",
             output_schema=_schema(walk, stage),
@@ -235,8 +251,9 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
 
 def _schema(walk: Walk, stage: Stage) -> JsonObject:
     most = walk.created.limits.max_plan_steps or MOST_STEPS
-    return plan_schema(_tool_names(walk), most) if stage == "plan" else verdict_schema(_tool_names(walk), most)
+    return plan_schema(_named(walk), most) if stage == "plan" else verdict_schema(_named(walk), most)
 
 
-def _tool_names(walk: Walk) -> tuple[str, ...]:
-    return tuple(tool.name for tool in walk.tools.offered())
+def _named(walk: Walk) -> Named:
+    """What a plan can name."""
+    return Named(tools=tuple(tool.name for tool in walk.tools.offered()), skills=skills.names(walk))

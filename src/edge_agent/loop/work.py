@@ -18,7 +18,7 @@ from edge_agent.core.events import (
 from edge_agent.core.messages import Message, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
-from edge_agent.loop import budget, prompts
+from edge_agent.loop import budget, prompts, skills
 from edge_agent.loop.parts import Foldable, Older, Past
 from edge_agent.loop.walk import Walk
 
@@ -138,8 +138,9 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
 
 # -- the answer at the end, and what is kept for it
 def final_request(walk: Walk, work: Work) -> ModelRequest:
+    role = prompts.of_stage(prompts.SYNTHESIZER, walk.agent.instructions)
     return ModelRequest(
-        system=prompts.of_stage(prompts.SYNTHESIZER, walk.agent.instructions),
+        system=skills.in_system(walk, walk.skills, role, index=False),
         messages=briefing(walk, work, prompts.ANSWER),
         tool_choice="none",
         output_schema=walk.created.output_schema,

@@ -12,7 +12,7 @@ from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing.family import SimulatedRuns
 from edge_agent.testing.faults import Faults, FaultyLog, Kill, Killed
 from edge_agent.testing.follower import Follower
-from edge_agent.testing.memory import in_memory_log
+from edge_agent.testing.memory import in_memory_log, memory_library
 from edge_agent.testing.post import MemoryDirectory, SimulatedPost
 from edge_agent.testing.replay import record, replay
 from edge_agent.testing.simulated import SimulatedObject
@@ -37,6 +37,7 @@ __all__ = [
     "assert_sound",
     "in_memory_log",
     "in_virtual_time",
+    "memory_library",
     "record",
     "replay",
 ]

@@ -10,11 +10,13 @@ from pydantic import Field, TypeAdapter
 from edge_agent.core.egress import Egress
 from edge_agent.core.events import ApprovalMode, Mode, ToolRule
 from edge_agent.core.limits import FRACTIONAL, Limits
+from edge_agent.core.skill_library import Learning
 from edge_agent.wire.entries import TOOL_GLOB, McpServerSettings, egress_of
 from edge_agent.wire.variables import Variables, checked, entries, wrong
 
 _ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$", max_length=32)]
 _SERVERS = TypeAdapter(dict[_ServerName, McpServerSettings])
+_LEARNING = TypeAdapter(Learning)
 _RULES = TypeAdapter(dict[Annotated[str, Field(pattern=TOOL_GLOB)], ToolRule])
 _KNOWN_LIMITS = tuple(field.name for field in fields(Limits))
 _UNLIMITED = Limits(**dict.fromkeys(_KNOWN_LIMITS))
@@ -43,6 +45,23 @@ class RunSettings(Variables):
     @cached_property
     def _egress(self) -> Egress | None:
         return checked("EDGE_AGENT_EGRESS", egress_of, self.env.get("EDGE_AGENT_EGRESS", "off"))
+
+    # -- skills
+    @cached_property
+    def learning(self) -> bool | Learning | None:
+        """None where the code decides."""
+        said = self.env.get("EDGE_AGENT_LEARNING")
+        if said in (None, "on", "off"):
+            return None if said is None else said == "on"
+        return self.read_json("EDGE_AGENT_LEARNING", _LEARNING, Learning())
+
+    @cached_property
+    def stored_skills(self) -> bool | None:
+        """None where the code decides."""
+        said = self.env.get("EDGE_AGENT_STORED_SKILLS")
+        if said not in (None, "on", "off"):
+            raise wrong("EDGE_AGENT_STORED_SKILLS", "is on or off")
+        return None if said is None else said == "on"
 
     @cached_property
     def limits(self) -> Mapping[str, float | None]:

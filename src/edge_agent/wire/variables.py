@@ -23,6 +23,8 @@ EXAMPLES = {
     "EDGE_AGENT_TOOLS_ALLOW": "docs__*,calculator",
     "EDGE_AGENT_TOOLS_DENY": "github__delete_*",
     "EDGE_AGENT_EGRESS": '{"allow": ["docs.example.com", "*.example.org"]}',
+    "EDGE_AGENT_LEARNING": '{"nudge": false}',
+    "EDGE_AGENT_STORED_SKILLS": "on",
     "EDGE_AGENT_LIMITS": '{"max_steps": 20, "max_total_tokens": 200000}',
     "EDGE_AGENT_PRICES": '{"openai-compatible/some-model": {"input": 0.5, "cached": 0.05, "output": 2.0}}',
     "EDGE_AGENT_CONTEXT_WINDOW": "32768",

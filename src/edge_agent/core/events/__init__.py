@@ -6,6 +6,7 @@ Order of a direct run (one life); in a planned one each step holds such rounds, 
 model call:
 
     run.created, run.started
+    ├─ skills.listed                     once, where the agent uses stored or learned skills
     ├─ boundary                          before each round: what it stops, what it offers
     ├─ model.requested, …, context.compacted    where it says that something is folded first
     ├─ model.requested                   one attempt; its key is the `part` of the deltas
@@ -14,6 +15,7 @@ model call:
     ├─ tool.approval-requested -> run.waiting -> tool.approval-resolved       where a person is asked
     ├─ tool.called -> tool.progress*, egress.request*  -> tool.result | tool.unknown        per call, side by side
     │  tool.rejected                     a call that never ran
+    │  skill.activated, skill.learned, skill.forgotten      with the result of the call, or with the plan
     ├─ subagent.started -> run.waiting -> subagent.completed | subagent.failed (-> subagent.settled)
     └─ run.completed | run.cancelled | run.failed
 """
@@ -86,6 +88,7 @@ from edge_agent.core.events.run_events import (
     ToolRule,
     WaitReason,
 )
+from edge_agent.core.events.skill_events import SkillActivated, SkillForgotten, SkillLearned, SkillsListed
 from edge_agent.core.events.subagent_events import (
     SubagentCompleted,
     SubagentFailed,
@@ -133,6 +136,10 @@ RecordedEvent = (
     | ToolUnknown
     | ToolRejected
     | EgressRequest
+    | SkillsListed
+    | SkillActivated
+    | SkillLearned
+    | SkillForgotten
     | SubagentStarted
     | SubagentCompleted
     | SubagentFailed
@@ -223,6 +230,10 @@ __all__ = [
     "RunResumed",
     "RunStarted",
     "RunWaiting",
+    "SkillActivated",
+    "SkillForgotten",
+    "SkillLearned",
+    "SkillsListed",
     "Stage",
     "StepCompleted",
     "StepReasoningDelta",

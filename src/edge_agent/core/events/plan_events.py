@@ -17,8 +17,11 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """`skills`: what is loaded for it; None: it names none."""
+
     thought: str
     steps: tuple[PlanStep, ...]
+    skills: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from edge_agent.core.compaction import Compaction
 from edge_agent.core.limits import BudgetKind, Limits
 from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.skills import Origin
 from edge_agent.core.usage import Usage
 
 Mode = Literal["direct", "planned"]
@@ -53,6 +54,7 @@ class RunCreated:
 
     models: the executor's, with fallbacks in order; also the planner's and the synthesizer's where those are empty.
     user: who started it, by the name of the token; MCP servers that ask for a login are used as this user.
+    library: which skills of the library are listed at its beginning; None: it is not asked.
     """
 
     version: int
@@ -72,6 +74,7 @@ class RunCreated:
     parent: ParentRun | None = None
     compaction: Compaction = field(default_factory=Compaction)
     user: str | None = None
+    library: tuple[Origin, ...] | None = None
     type: Literal["run.created"] = "run.created"
 
     @property
