@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from edge_agent.asking import OnApproval
 from edge_agent.core.compaction import Compaction
@@ -18,6 +18,7 @@ from edge_agent.core.prompting import StageName, Wish
 from edge_agent.core.skill_library import Learning
 from edge_agent.core.skills import Skill
 from edge_agent.core.state import RunState
+from edge_agent.core.tooling import ToolSelection
 from edge_agent.permissions import require_policy
 from edge_agent.prompting import require_prompting
 from edge_agent.skilled import require_skills
@@ -38,6 +39,8 @@ class Agent:
     approval: when a person is asked before a tool runs: autopilot (never), ask-writes, ask-all, or read-only (writes
     are denied). approval_modes: those a run may be put into; None: `approval` and what is stricter. tool_rules: allow,
     ask or deny by a tool's name or a glob; a deny rule always wins.
+    tool_selection: which tools a round offers: all; those a plan's step suggests (plan-narrowed); those the model has
+    found with `find_tools` (search); or auto, which is all of up to 40 tools, and search above.
     skills: those that come with the code. stored_skills: whether it also uses those that were stored over the API.
     learning: whether it writes lessons down, and uses those of earlier runs; a Learning says how.
     egress: where `web_fetch`, which an agent with one has, and `ToolContext.fetch` may go; None: nowhere.
@@ -69,6 +72,7 @@ class Agent:
     prompt_caching: bool | Mapping[str, str] = True
     provider_options: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    tool_selection: ToolSelection = "auto"
     skills: Sequence[Skill] = ()
     stored_skills: bool = False
     learning: bool | Learning = False
@@ -87,6 +91,9 @@ class Agent:
         if fault := fault_of(self.name):
             raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
         require_prompting(self)
+        if self.tool_selection not in get_args(ToolSelection):
+            fault = f"is one of {', '.join(get_args(ToolSelection))}, not {self.tool_selection!r}"
+            raise ConfigError("Agent.tool_selection", fault, 'Agent(tool_selection="search")')
         require_skills(self.skills)
         require_policy(self.approval, self.approval_modes, self.tool_rules)
 
@@ -99,6 +106,7 @@ class Agent:
             force_text_after_tool=self.force_text_after_tool,
             replan_after=self.replan_after,
             strict_tools=self.strict_tools,
+            selection=self.tool_selection,
             forbidden=tuple(glob for glob, rule in self.tool_rules.items() if rule == "deny"),
         )
 

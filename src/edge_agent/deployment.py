@@ -26,6 +26,7 @@ from edge_agent.handoff import Handoff
 from edge_agent.loop.admission import require_prices, require_room
 from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
+from edge_agent.loop.selection import for_plans
 from edge_agent.loop.shares import lower
 from edge_agent.loop.walk import Ports
 from edge_agent.mcp_servers import require_secrets, servers_of
@@ -37,6 +38,7 @@ from edge_agent.skilled import skills_of
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
+from edge_agent.tools.read_result import read_result_tool
 from edge_agent.tools.skill_tools import skill_tools
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.tools.web_fetch import web_fetch_tool
@@ -149,7 +151,7 @@ class Deployment:
         require_prices(created, price)
         # The tools of servers are not known before they are asked.
         tools = self._toolbox(agent, created.user, depth=created.depth).offered()
-        require_room(created, agent.instructions, tools, self._window(created), price)
+        require_room(created, self._spec(agent), tools, self._window(created), price)
 
     def _price(self, agent: Agent) -> Callable[[str], Price | None]:
         caching = prompting_of(agent, self.settings).caching
@@ -235,6 +237,7 @@ class Deployment:
             handoffs=targets,
             subagents={tool.spec.name: self._delegation(tool) for tool in subagents_of(agent)},
             prompting=prompting_of(agent, self.settings),
+            selection=self.settings.tool_selection or agent.tool_selection,
             fetcher=self._fetcher(egress, self.settings) if egress else None,
             skills=self._skills(agent),
         )
@@ -287,8 +290,8 @@ class Deployment:
         """Without subagents in a run that may have none any more."""
         found = servers_of(agent, self.settings).items() if servers else ()
         sources = [self._source(name, server, self.settings, user or LOCAL) for name, server in found]
-        own = self._own_tools(agent, deep=depth >= MOST_DEPTH)
-        return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny)
+        own = [*self._own_tools(agent, deep=depth >= MOST_DEPTH), read_result_tool()]
+        return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny, searchable=True)
 
     def _own_tools(self, agent: Agent, *, deep: bool = False) -> Sequence[Any]:
         """Those of the code, without subagents where a run is too `deep` to have any, and the built-in ones."""
@@ -342,7 +345,7 @@ class Deployment:
             try:
                 unreachable.update(dict.fromkeys(await box.refresh()))
                 unreachable.update(dict.fromkeys(f"{one.server} needs a login: {one.url}" for one in box.sign_ins()))
-                for spec in box.offered():
+                for spec in for_plans(box.offered()):
                     if tool := box.find(spec.name):
                         key = (tool.server, spec.name)
                         agents = (*(found[key].agents if key in found else ()), agent.name)

@@ -22,6 +22,7 @@ class Handoff:
     read_only: bool = True
     safe_to_repeat: bool = True
     requires_approval: bool = False
+    max_output: None = None
     on_unknown: OnUnknown = field(default="report")
 
     def check(self, arguments: JsonObject) -> None:

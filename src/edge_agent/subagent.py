@@ -39,6 +39,7 @@ class Subagent:
     timeout: float = 30.0
     safe_to_repeat: bool = False
     requires_approval: bool = False
+    max_output: None = None
     on_unknown: OnUnknown = field(default="report")
 
     def check(self, arguments: JsonObject) -> None:

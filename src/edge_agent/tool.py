@@ -37,6 +37,7 @@ def tool(
     idempotent: bool = False,
     on_unknown: OnUnknown = "report",
     requires_approval: bool = False,
+    max_output: int | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -49,6 +50,7 @@ def tool(
     idempotent: bool = False,
     on_unknown: OnUnknown = "report",
     requires_approval: bool = False,
+    max_output: int | None = None,
 ) -> Any:
     """Make a tool of a typed function, async or plain. A plain one blocks the run while it works: keep it short.
 
@@ -62,6 +64,7 @@ def tool(
     read_only, idempotent: promises; either lets a call that was lost in a crash run again. Without them its outcome is
     unknown, and on_unknown says what follows: report (tell the model), ask (a person), retry, fail (the run).
     requires_approval: a person is asked before each call, whatever the mode; rules of the agent come first.
+    max_output: characters of a result that the model sees, where that is to be less than the 20 000 of every tool.
     Raises ConfigError where the definition cannot work.
     """
 
@@ -75,6 +78,7 @@ def tool(
             idempotent=idempotent,
             on_unknown=on_unknown,
             requires_approval=requires_approval,
+            max_output=max_output,
         )
 
     return made if function is None else made(function)

@@ -98,6 +98,7 @@ class CountingTool:
     safe: bool = False
     on_unknown: OnUnknown = "report"
     requires_approval: bool = False
+    max_output: None = None
     timeout: float = 30.0
     server: None = None
 

@@ -26,7 +26,7 @@ from tests.unit.test_core_tokens import CALIBRATION
 RUNS = 200
 WINDOW = 16_000
 CAPPED = ("max_total_tokens", "max_input_tokens", "max_output_tokens", "max_reasoning_tokens", "max_cost_usd")
-INSTRUCTIONS = "You answer questions about the archive of a small town."
+AGENT = AgentSpec(name="a", instructions="You answer questions about the archive of a small town.")
 REPORTS: tuple[Reports, ...] = ("all", "nothing", "too little", "at first")
 WORDS = [word for text in CALIBRATION.values() for word in text.split()]
 
@@ -127,7 +127,7 @@ def _with(created: RunCreated, **limits: float | None) -> RunCreated:
 
 
 def _admit(created: RunCreated) -> None:
-    require_room(created, INSTRUCTIONS, Toolbox(TOOLS).offered(), WINDOW, lambda _: PRICE)
+    require_room(created, AGENT, Toolbox(TOOLS).offered(), WINDOW, lambda _: PRICE)
 
 
 async def _lived(created: RunCreated, model: CountingModel, chance: random.Random) -> SimulatedObject:
@@ -140,7 +140,7 @@ async def _lived(created: RunCreated, model: CountingModel, chance: random.Rando
         return Ports(
             clock=lived.clock,
             sink=instance.hub,
-            agent=AgentSpec(name="a", instructions=INSTRUCTIONS),
+            agent=AGENT,
             model=lambda _: model,
             tools=Toolbox(TOOLS),
             context_window=WINDOW,

@@ -49,6 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "EDGE_AGENT_MODEL": "openai-compatible/new",
             "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
             "EDGE_AGENT_MCP_SERVERS": json.dumps({"new": {"url": f"{new.url}/mcp"}, "old": {"url": f"{old.url}/mcp"}}),
+            "EDGE_AGENT_TOOL_SELECTION": "all",
         }
         with serve(state=state, variables=variables) as server:
             yield Place(server, {"new": new, "old": old})

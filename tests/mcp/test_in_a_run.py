@@ -48,6 +48,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory, docs: Running, old: Running
             "EDGE_AGENT_MODEL": "openai-compatible/mcp",
             "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
             "EDGE_AGENT_MCP_SERVERS": json.dumps(servers),
+            "EDGE_AGENT_TOOL_SELECTION": "all",
         }
         with serve(state=tmp_path_factory.mktemp("mcp"), variables=variables) as server:
             yield server

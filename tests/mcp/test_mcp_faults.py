@@ -65,7 +65,7 @@ async def test_a_server_too_slow_to_list_its_tools_is_given_up_and_tried_again(d
     assert "did not list its tools within 0.4 s" in said
     server.page_delay = 0
     assert await source.refresh() == ()
-    assert len(source.tools()) == 164
+    assert len(source.tools()) == 165
 
 
 @pytest.mark.parametrize("legacy", [False, True])
@@ -142,7 +142,7 @@ async def test_a_server_that_was_down_is_there_after_the_next_refresh(desk: Desk
     assert len(await source.refresh()) == 1
     await desk.server(port=port)
     assert await source.refresh() == ()
-    assert len(source.tools()) == 164
+    assert len(source.tools()) == 165
 
 
 # -- in the middle of work

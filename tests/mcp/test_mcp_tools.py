@@ -26,7 +26,7 @@ async def server(request: pytest.FixtureRequest, desk: Desk) -> McpTestServer:
 async def test_all_pages_are_listed_and_a_session_lists_once(desk: Desk, server: McpTestServer) -> None:
     source = desk.source(server.url)
     assert await source.refresh() == ()
-    assert len(source.tools()) == 164
+    assert len(source.tools()) == 165
     assert source.tools()[0].spec.name == "docs__echo"
     assert server.count("POST", "tools/list") == 4
     tool = source.tools()[-1]  # on the last page: the SDK's own call_tool would list again before each call
@@ -175,7 +175,7 @@ async def test_a_changed_list_is_taken_in_by_the_next_refresh(desk: Desk, *, leg
     await source.refresh()
     await server.logged(*(("GET",) if legacy else ("POST", "subscriptions/listen")))
     async with asyncio.timeout(10):
-        while len(source.tools()) == 164:
+        while len(source.tools()) == 165:
             await server.grow()
             await desk.run(source.tools()[0], text="x")
             await source.refresh()

@@ -91,6 +91,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "EDGE_AGENT_MODEL": "openai-compatible/misfit",
             "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
             "EDGE_AGENT_MCP_SERVERS": json.dumps(servers),
+            "EDGE_AGENT_TOOL_SELECTION": "all",
         }
         with serve(state=state, variables=variables) as server:
             yield Place(server, docs, elsewhere, old)

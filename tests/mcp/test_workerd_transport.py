@@ -156,7 +156,7 @@ async def test_a_body_that_is_cut_off_is_a_read_error(probe: Probes, http: HttpS
 
 async def test_a_whole_session_works_in_workerd(probe: Probes, mcp: McpTestServer) -> None:
     answer = await probe("mcp", mcp.url)
-    assert (answer["refresh"], answer["tools"], answer["echo"]) == ([], 163, [True, "hi"])
+    assert (answer["refresh"], answer["tools"], answer["echo"]) == ([], 165, [True, "hi"])
     assert answer["slow"] == [True, "slept"]
     assert answer["bad_structured"][1].startswith("all of it")
     assert answer["progress"] == ([] if mcp.json_response else [0, 1, 2])

@@ -2,10 +2,10 @@
 
     python tests/servers/mcp_server.py --port 8098 [--json] [--legacy] [--never] [--token TOKEN]
 
-It has 164 tools over four pages: `echo`, `lookup` (read-only), `charge` (counts by idempotency key and arguments),
+It has 165 tools over four pages: `echo`, `lookup` (read-only), `charge` (counts by idempotency key and arguments),
 `slow` (reports progress, and whether it was cancelled), `book` (asks a person how many), `fail`, `structured`,
-`bad_structured`, `nothing_structured`, `big` (megabytes), `image`, `linked`, `strange…`, and tool_000 to tool_150.
-A fault strikes the next tools/call:
+`bad_structured`, `nothing_structured`, `big` and `photo` (of megabytes), `image`, `linked`, `strange…`, and tool_000 to
+tool_150. A fault strikes the next tools/call:
 
     drop      the tool runs, then the connection closes without an answer     500    the tool runs, then HTTP 500
     garbage   the tool runs, then an answer that is no MCP                    html   the tool runs, then an HTML page
@@ -64,6 +64,7 @@ NAMED = (
     _tool("nothing_structured", output_schema=_NUMBER),
     _tool("big", {"type": "object", "properties": {"megabytes": {"type": "number"}}}, read_only=True),
     _tool("book"),
+    _tool("photo", {"type": "object", "properties": {"megabytes": {"type": "number"}}}, read_only=True),
     _tool("image"),
     _tool("linked"),
     _tool(
@@ -207,6 +208,10 @@ class McpTestServer:
             said = types.ElicitResult.model_validate(self.responses["seats"].model_dump())
         await self.note("booked", said.action, said.content)
         return _said(f"{said.action} {json.dumps(said.content)}")
+
+    async def _photo(self, _context: Any, arguments: Json) -> types.CallToolResult:
+        data = base64.b64encode(b"\xff\xd8\xff" + bytes(range(256)) * int(arguments["megabytes"] * 4_000)).decode()
+        return types.CallToolResult(content=[types.ImageContent(data=data, mime_type="image/jpeg")])
 
     async def _image(self, _context: Any, _arguments: Json) -> types.CallToolResult:
         blob = types.BlobResourceContents(uri="file:///data/report.pdf", blob=PNG, mime_type="application/pdf")

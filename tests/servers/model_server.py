@@ -23,8 +23,8 @@ is the number of assistant messages. Scenarios:
 
 A script is JSON {"scenario": [answer, …]}: the answer of turn n is the n-th (the last one again after that), each
 {"text", "reasoning", "calls": [{"name", "arguments"}], "finish", "content": raw text in one piece}, or {"status"} for a
-refusal. A scenario may be a list of cases instead, {"when": [texts of the request], "answers": [answer, …]}: the first
-that fits.
+refusal. In arguments $call-N stands for the id of the N-th call that was answered in the conversation, from 0. A
+scenario may be a list of cases instead, {"when": [texts of the request], "answers": [answer, …]}: the first that fits.
 GET /_log: what was received, in order. POST /_reset forgets it, and the first times. GET /v1/models, /health: it is up.
 """
 
@@ -47,6 +47,7 @@ _SCENARIO = re.compile(
     r"rounds-\d+(?:-\d+)?|calls-\d+|count-\d+|slow-text(?:-\d+)?|text(?:-\d+)?|429-retry-after-\d+"
     r"|status-\d+(?:-times-\d+)?|error-in-stream|overflow|refuse|length|silent|late-hang|late-cut|hang|html|json|cut"
 )
+_CALL = re.compile(r"\$call-(\d+)")
 WORDS = ("The", " answer", " is", " here", ",", " word", " by", " word", ".")
 
 
@@ -408,8 +409,10 @@ def _scripted(seen: Seen, answer: Json, usage: Callable[[int], Json]) -> Iterato
     pieces = [answer["content"]] if "content" in answer else re.findall(r"\S+\s*|\s+", answer.get("text", ""))
     for piece in pieces:
         yield _frame(_chunk(seen, {"content": piece}))
+    answered = [message["tool_call_id"] for message in seen.body["messages"] if message["role"] == "tool"]
     for index, call in enumerate(answer.get("calls", [])):
         arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])
+        arguments = _CALL.sub(lambda match: answered[int(match[1])], arguments)
         function = {"name": call["name"], "arguments": ""}
         head = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
         yield _frame(_chunk(seen, {"tool_calls": [head]}))

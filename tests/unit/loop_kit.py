@@ -20,7 +20,7 @@ from edge_agent.core.price import Price
 from edge_agent.core.prompting import Prompting
 from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.state import RunState, fold
-from edge_agent.core.tooling import Tools
+from edge_agent.core.tooling import Tools, ToolSelection
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
@@ -71,6 +71,7 @@ class Setting:
     prompting: Prompting = field(default_factory=Prompting)
     fetcher: Fetcher | None = None
     skills: SkillUse = field(default_factory=SkillUse)
+    selection: ToolSelection = "auto"
 
 
 @dataclass(slots=True)
@@ -162,6 +163,7 @@ async def _live(setting: Setting) -> Lived:
                 prompting=setting.prompting,
                 force_text_after_tool=setting.force_text,
                 fetcher=setting.fetcher,
+                selection=setting.selection,
                 replan_after=setting.replan,
                 skills=setting.skills,
             ),

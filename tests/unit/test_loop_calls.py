@@ -142,7 +142,7 @@ def test_a_tool_that_went_away_between_the_boundary_and_the_call_is_an_answered_
 
         there: range
 
-    for there, message in ((range(0), "look cannot be reached any more"), (range(2), "look is no longer offered.")):
+    for there, message in ((range(0), "look cannot be reached any more"), (range(3), "look is no longer offered.")):
         box = Going([look])
         box.there = there
         lived = live(Setting(model=asks(("look", {})), toolbox=box))
@@ -192,6 +192,7 @@ class Raw:
     spec = ToolSpec(name="raw", description="", parameters={"type": "object", "properties": {}})
     server, timeout, read_only, safe_to_repeat, on_unknown = None, 30.0, False, False, "report"
     requires_approval = False
+    max_output = None
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -240,7 +241,7 @@ def test_a_long_output_is_whole_in_a_file_and_the_model_sees_both_ends() -> None
     model = asks(("big", {}))
     lived = lived_with(big, model=model)
     result = lived.of(ToolResult)[0]
-    assert result.output == model_view(text, Compaction().max_tool_output_chars)
+    assert result.output == model_view(text, Compaction().max_tool_output_chars, result.call_id)
     assert result.model_chars == len(result.output) <= Compaction().max_tool_output_chars
     assert result.output.startswith("begin")
     assert result.output.endswith("end")

@@ -237,6 +237,7 @@ def test_the_end_of_a_life_answers_what_was_open_and_withdraws_what_was_asked() 
         spec = ToolSpec(name="doubtful", description="", parameters={})
         server, timeout, read_only, safe_to_repeat, on_unknown = None, 1.0, False, False, "ask"
         requires_approval = False
+        max_output = None
 
         def check(self, arguments: JsonObject) -> None:
             pass

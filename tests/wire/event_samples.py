@@ -119,6 +119,8 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         step=1,
         round=2,
     ),
+    e.ToolsDiscovered(query="invoices by customer", names=("docs__search_invoices", "docs__read")),
+    e.ToolsChanged(server="docs", added=("docs__write",), removed=("docs__read",)),
     e.EgressRequest(
         call_id="88l7qct9y",
         method="GET",

@@ -86,7 +86,8 @@ def _file(live: LiveRun, name: str) -> Response:
         raise Refusal(404, "unknown_file", "This run has no such file. Its tool.result events name those it has.")
     headers = {
         "content-type": file.media_type,
-        "content-disposition": "attachment",  # what a tool brought is never shown as a page of this origin
+        # What a tool brought is never shown as a page of this origin. Names of files need no quoting.
+        "content-disposition": f'attachment; filename="{name}"',
         "x-content-type-options": "nosniff",
     }
     return Response(file.content, headers=headers)

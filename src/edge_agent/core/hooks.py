@@ -11,6 +11,7 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.core.prompting import Prompting
 from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.subagents import Delegation
+from edge_agent.core.tooling import ToolSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,8 @@ class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
     strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
     handoffs: the agents its tools hand over to, by the tools' names. subagents: what its tools give work to, likewise.
-    forbidden: its own deny rules. prompting: how its models are asked. fetcher: how its tools reach the
-    outside; None: not at all. skills: those it has."""
+    forbidden: its own deny rules. selection: which of its tools a round offers. prompting: how its models are asked.
+    fetcher: how its tools reach the outside; None: not at all. skills: those it has."""
 
     name: str
     instructions: str = ""
@@ -69,6 +70,7 @@ class AgentSpec:
     handoffs: Mapping[str, str] = field(default_factory=dict[str, str])
     subagents: Mapping[str, Delegation] = field(default_factory=dict[str, Delegation])
     forbidden: tuple[str, ...] = ()
+    selection: ToolSelection = "auto"
     prompting: Prompting = field(default_factory=Prompting)
     fetcher: Fetcher | None = field(default=None, repr=False)
     skills: SkillUse = field(default_factory=SkillUse, repr=False)

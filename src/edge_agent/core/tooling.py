@@ -2,14 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from edge_agent.core.egress import Fetch, no_egress
+from edge_agent.core.errors import ToolError
 from edge_agent.core.events import OnUnknown, SkillActivated, SkillForgotten, SkillLearned
 from edge_agent.core.messages import JsonObject, ToolSpec
 
-SKILL_TOOLS = frozenset({"load_skill", "read_skill_file", "save_skill", "forget_skill"})
 HANDOFF = "transfer_to_"  # and the name of an agent: a tool that gives the work to it
+FIND_TOOLS, READ_RESULT = "find_tools", "read_result"
+SKILL_TOOLS = frozenset({"load_skill", "read_skill_file", "save_skill", "forget_skill"})
+ALWAYS_RUN = frozenset({FIND_TOOLS, READ_RESULT, "load_skill", "read_skill_file"})  # and count as no tool call
+BUILT_IN = ALWAYS_RUN | SKILL_TOOLS | {"web_fetch"}
+
+ToolSelection = Literal["auto", "all", "plan-narrowed", "search"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +28,58 @@ class ToolFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Names of tools that a search came to, the best one first."""
+
+    query: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
     """What came of a call that ran to its end. `ok` False: the tool itself says that it failed. skill: what the call
-    did to the skills of the run; of the built-in tools alone."""
+    did to the skills of the run, found: tools that the next rounds offer; of the built-in tools alone."""
 
     text: str
     ok: bool = True
     structured: JsonObject | None = None
     files: tuple[ToolFile, ...] = ()
     skill: SkillActivated | SkillLearned | SkillForgotten | None = None
+    found: Found | None = None
+
+
+class Files(Protocol):
+    """The files of a run, as a tool sees them."""
+
+    def save(self, name: str, content: bytes | str, media_type: str) -> str:
+        """Keeps a file with the result of the call, also where that is a failure; text is kept as UTF-8. Returns the
+        name it has in the run: that of the call, then `name` with letters, digits, ., _ and - alone."""
+        ...
+
+    def read(self, name: str) -> ToolFile:
+        """A file of this run, by the name it has there. ToolError for one there is not."""
+        ...
+
+
+class FilesInMemory:
+    """The `Files` of a call outside of any run, as in a tool's own test."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, ToolFile] = {}
+
+    def save(self, name: str, content: bytes | str, media_type: str) -> str:
+        kept = content.encode() if isinstance(content, str) else content
+        self.kept[name] = ToolFile(name=name, media_type=media_type, content=kept)
+        return name
+
+    def read(self, name: str) -> ToolFile:
+        if name not in self.kept:
+            raise ToolError(f"There is no file {name}.")
+        return self.kept[name]
+
+
+def no_results(call_id: str) -> str:
+    raise ToolError(f"There is no call {call_id}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +108,9 @@ class ToolContext:
     answers: what a person has answered to the server of this tool, when the call is made again for that.
     secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
     pages(): what this run has read on the web so far, origin and path of each.
+    files: of the run, see `Files`. result(call_id): the whole text of an earlier call's result; ToolError without one.
+    max_output: characters of this call's result that the model sees; 0: all of them.
+    cancelled: whether the run or the step was cancelled, for a tool that holds off its own cancellation to clean up.
     fetch(url): a request to the outside by the rules of the agent's Egress, see `Fetch`; ToolError when it has none.
     """
 
@@ -74,6 +126,14 @@ class ToolContext:
     )
     fetch: Fetch = field(default=no_egress, repr=False)
     pages: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False)
+    files: Files = field(default_factory=FilesInMemory, repr=False)
+    result: Callable[[str], str] = field(default=no_results, repr=False)
+    max_output: int = 0
+    is_cancelled: Callable[[], bool] = field(default=lambda: False, repr=False)
+
+    @property
+    def cancelled(self) -> bool:
+        return self.is_cancelled()
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self.report(done, total, message)
@@ -92,7 +152,8 @@ class SignIn:
 
 class Tool(Protocol):
     """One tool. `timeout` is in seconds. `safe_to_repeat`: read-only or idempotent, so a lost call may run again.
-    `requires_approval`: a person is asked before each call, unless a rule says otherwise."""
+    `requires_approval`: a person is asked before each call, unless a rule says otherwise. `max_output`: characters of a
+    result that the model sees, where that is to be less than the run allows."""
 
     @property
     def spec(self) -> ToolSpec: ...
@@ -108,6 +169,8 @@ class Tool(Protocol):
     def on_unknown(self) -> OnUnknown: ...
     @property
     def requires_approval(self) -> bool: ...
+    @property
+    def max_output(self) -> int | None: ...
 
     def check(self, arguments: JsonObject) -> None:
         """Raises InvalidArguments naming the field. Does nothing else, and may be called any number of times."""

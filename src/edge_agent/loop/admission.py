@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
+from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.messages import ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.price import FREE, Price
@@ -11,6 +12,7 @@ from edge_agent.loop import budget, prompts
 from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.parts import Past
 from edge_agent.loop.planning import Named, plan_schema
+from edge_agent.loop.selection import at_first, catalogue, for_plans
 from edge_agent.loop.work import ONE_MORE_REPORT
 
 PriceOf = Callable[[str], Price | None]
@@ -30,14 +32,12 @@ def require_prices(created: RunCreated, price: PriceOf) -> None:
             raise Refusal(422, "unknown_price", message, field="limits.max_cost_usd", model=name)
 
 
-def require_room(
-    created: RunCreated, instructions: str, tools: Sequence[ToolSpec], window: int, price: PriceOf
-) -> None:
+def require_room(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec], window: int, price: PriceOf) -> None:
     """Refuses a cap too small for one call and the answer at the end. Tools of MCP servers are not known yet."""
     if not budget.is_capped(created.limits):
         return
     planned = created.mode == "planned"
-    first, last = (_planned if planned else _direct)(created, instructions, tools)
+    first, last = (_planned if planned else _direct)(created, agent, tools)
     askers = (created.planner_models if planned else ()) or created.models
     writers = created.synthesizer_models or created.models
     prices = budget.Prices(
@@ -60,18 +60,23 @@ def require_room(
         raise Refusal(422, "limit_too_low", message, field=f"limits.{field}", smallest=smallest)
 
 
-def _direct(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
-    system, asked = prompts.system(instructions), (*Past(created.history).messages, UserMessage(text=created.input))
-    first = ModelRequest(system=system, messages=asked, tools=tuple(tools))
+def _direct(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
+    system, asked = (
+        prompts.system(agent.instructions),
+        (*Past(created.history).messages, UserMessage(text=created.input)),
+    )
+    first = ModelRequest(system=system, messages=asked, tools=at_first(agent, tools))
     return first, ModelRequest(system=system, messages=(*asked, UserMessage(text=prompts.LAST_ROUND)))
 
 
-def _planned(created: RunCreated, instructions: str, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
+def _planned(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
     brief = f"{prompts.request(created.input)}\n\n{prompts.plan_so_far([], [])}"
     messages = (*Past(created.history).messages, UserMessage(text=brief))
     first = ModelRequest(
-        system=f"{prompts.of_stage(prompts.PLANNER, instructions)}\n\n{prompts.catalogue(tools)}",
+        system=f"{prompts.of_stage(prompts.PLANNER, agent.instructions)}\n\n{catalogue(agent, tools)}",
         messages=messages,
-        output_schema=plan_schema(Named(tools=[tool.name for tool in tools]), created.limits.max_plan_steps or 1),
+        output_schema=plan_schema(
+            Named(tools=[tool.name for tool in for_plans(tools)]), created.limits.max_plan_steps or 1
+        ),
     )
-    return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, instructions), messages=messages)
+    return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, agent.instructions), messages=messages)

@@ -1,7 +1,7 @@
 """Before any call of an answer starts: what cannot run is answered, in order, in one batch."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edge_agent.core import keys
@@ -9,8 +9,8 @@ from edge_agent.core.errors import InvalidArguments
 from edge_agent.core.events import BudgetExceeded, RejectReason, SubagentCompleted, ToolRejected, ToolResult
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolCall
+from edge_agent.core.tooling import ALWAYS_RUN, FIND_TOOLS
 from edge_agent.core.usage import Amount
-from edge_agent.loop.approvals import ALWAYS_RUN
 from edge_agent.loop.walk import Walk
 
 
@@ -100,8 +100,7 @@ def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason 
             "The answer was cut at its output limit, so this call was not run. Call it again, with less text around it."
         )
     if call.name not in round_.offered:
-        known = ", ".join(round_.offered) or "none in this round"
-        return "unknown-tool", f"There is no tool {call.name}. Tools: {known}."
+        return "unknown-tool", _not_offered(walk, call.name, round_.offered)
     tool = walk.tools.find(call.name)
     if tool is None:
         return "unknown-tool", f"{call.name} cannot be reached any more. Go on without it."
@@ -112,6 +111,12 @@ def _objection(walk: Walk, call: ToolCall, round_: Round) -> tuple[RejectReason 
     except InvalidArguments as error:
         return "invalid-arguments", str(error)
     return None, ""
+
+
+def _not_offered(walk: Walk, name: str, offered: Sequence[str]) -> str:
+    if FIND_TOOLS in offered and walk.tools.find(name):
+        return f"{name} is not among the tools of this round. Find it with {FIND_TOOLS}, then call it."
+    return f"There is no tool {name}. Tools: {', '.join(offered) or 'none in this round'}."
 
 
 def rejected(call: ToolCall, round_: Round, reason: RejectReason, message: str) -> ToolRejected:

@@ -25,11 +25,10 @@ from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Record
 from edge_agent.core.signals import Suspend, Wait
+from edge_agent.core.tooling import ALWAYS_RUN
 from edge_agent.core.usage import Amount
 from edge_agent.loop import prompts
 from edge_agent.loop.walk import Walk
-
-ALWAYS_RUN = frozenset({"find_tools", "load_skill", "read_skill_file", "read_result"})  # and count as no tool call
 
 
 # -- the judgement

@@ -10,17 +10,15 @@ from typing import cast
 from edge_agent.core import keys
 from edge_agent.core.answers import ENDED, Ended, said, went_well
 from edge_agent.core.canonical import canonical
-from edge_agent.core.egress import Requested, no_egress
 from edge_agent.core.errors import EdgeAgentError, InvalidArguments, NeedsAnswer, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.events import (
     ApprovalRequested,
-    EgressRequest,
     Fault,
     SubagentStarted,
     ToolCalled,
-    ToolProgress,
     ToolRejected,
     ToolResult,
+    ToolsDiscovered,
     ToolUnknown,
     UnknownCause,
 )
@@ -28,16 +26,17 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import JsonObject, ToolCall, ToolMessage
 from edge_agent.core.ports import Send, StoredFile
 from edge_agent.core.signals import Suspend
-from edge_agent.core.tooling import SKILL_TOOLS, Tool, ToolContext, ToolOutput
+from edge_agent.core.tooling import ALWAYS_RUN, FIND_TOOLS, SKILL_TOOLS, Tool, ToolContext, ToolOutput
 from edge_agent.core.usage import Amount
 from edge_agent.loop import approvals, elicitation, kin, prompts
 from edge_agent.loop.admit import Round, rejected, turn_down
-from edge_agent.loop.approvals import ALWAYS_RUN, Denied, Wanted
+from edge_agent.loop.approvals import Denied, Wanted
+from edge_agent.loop.call_files import CallFiles
+from edge_agent.loop.context import context_of
 from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
 from edge_agent.loop.sign_in import ask_for_call
-from edge_agent.loop.skills import pages_read
 from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
 from edge_agent.loop.walk import Cut, Stray, Walk
 
@@ -80,7 +79,7 @@ def told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
     """A call that a person has changed says so, or the model would think that its own had been made."""
     made = _made_with(walk, key)
     changed = prompts.edited(canonical(made)) if made is not None and made != call.arguments else ""
-    text = changed + model_view(said(ended), walk.created.compaction.max_tool_output_chars)
+    text = changed + model_view(said(ended), walk.created.compaction.max_tool_output_chars, call.id)
     return ToolMessage(call_id=call.id, name=call.name, text=text, ok=went_well(ended))
 
 
@@ -212,16 +211,18 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     """One real call, its intent on disk. Lost, cut and timed out are one outcome: unknown."""
     await walk.journal.log.durable()
     walk.ready()
-    began, limit = walk.ports.clock.now(), asyncio.timeout(tool.timeout)
+    began, limit, files = walk.ports.clock.now(), asyncio.timeout(tool.timeout), CallFiles(walk, intent.call_id)
+    context = context_of(walk, key, tool, intent, files)
     try:
-        output = await walk.effect(key, _within(limit, tool, intent, _context(walk, key, intent)))
+        output = await walk.effect(key, _within(limit, tool, intent, context))
     except Cut:
         walk.ready()  # the end of the run answers the call; that of a step is answered here
         return _answered(walk, key, cut_off(intent))
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model
-        return await _raised(walk, key, tool, intent, _Failure(error, began, timed_out=limit.expired()))
-    made = outcome(walk, intent, output, walk.ports.clock.now() - began)
-    ended = _answered(walk, key, made.result, *_of_skills(key, intent, output), files=made.files)
+        return await _raised(walk, key, tool, intent, _Failure(error, began, files, timed_out=limit.expired()))
+    made = outcome(walk, tool, intent, output, duration_ms=walk.ports.clock.now() - began, files=files)
+    more = [*_of_skills(key, intent, output), *_discovered(key, intent, output)]
+    ended = _answered(walk, key, made.result, *more, files=made.files)
     await _tell(walk, key, intent)
     return ended
 
@@ -239,10 +240,19 @@ async def _within(limit: asyncio.Timeout, tool: Tool, intent: ToolCalled, contex
     return output
 
 
+def _discovered(key: str, intent: ToolCalled, output: ToolOutput) -> list[Draft]:
+    """For the boundaries to come, which offer what was found."""
+    if output.found is None or intent.name != FIND_TOOLS:
+        return []
+    event = ToolsDiscovered(query=output.found.query, names=output.found.names)
+    return [Draft(key=f"{key}/discovered", event=event, by="note")]
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     error: Exception
     began: int
+    files: CallFiles
     timed_out: bool
 
     @property
@@ -263,56 +273,14 @@ async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure:
         said = sanitized(walk, intent.name, said)[0]
         return await _doubtful(walk, key, by_policy(walk, key, tool, intent, cause, detail=said))
     output = ToolOutput(text=f"{intent.name} failed: {said or type(failure.error).__name__}", ok=False)
-    made = outcome(walk, intent, output, walk.ports.clock.now() - failure.began)
+    took = walk.ports.clock.now() - failure.began
+    made = outcome(walk, tool, intent, output, duration_ms=took, files=failure.files)
     more: list[Draft] = []
     if await wants_abort(walk, key, "tool", intent.name, failure.error):
         more = [Draft(key=f"{key}/abort", event=Fault(kind="tool", message=made.result.output, action="failed"))]
     ended = _answered(walk, key, made.result, *more, files=made.files)
     await _tell(walk, key, intent)
     return ended
-
-
-def _context(walk: Walk, key: str, intent: ToolCalled) -> ToolContext:
-    def report(done: float, total: float | None, message: str | None) -> None:
-        walk.ports.sink.passing(
-            ToolProgress(
-                call_id=intent.call_id,
-                progress=done,
-                total=total,
-                message=None if message is None else walk.journal.cleaned_text(message),
-                step=intent.step,
-                round=intent.round,
-            )
-        )
-
-    def requested(one: Requested) -> None:
-        """On record at once, as a note: a call that is lost has sent its requests all the same."""
-        number = len(walk.journal.under.get(f"{key}/egress", ()))
-        event = EgressRequest(
-            call_id=intent.call_id,
-            method=one.method,
-            url=one.url,
-            allowed=one.allowed,
-            status=one.status,
-            reason=one.reason,
-            step=intent.step,
-            round=intent.round,
-        )
-        walk.journal.append("note", Draft(key=f"{key}/egress/{number}", event=event))
-
-    fetcher = walk.agent.fetcher
-    return ToolContext(
-        run_id=walk.run_id,
-        call_id=intent.call_id,
-        step=intent.step,
-        idempotency_key=intent.idempotency_key,
-        metadata=copy.deepcopy(walk.created.metadata or {}),
-        answers=elicitation.answers(walk, key),
-        secrets=walk.ports.secrets,
-        report=report,
-        fetch=fetcher(requested) if fetcher else no_egress,
-        pages=lambda: pages_read(walk),
-    )
 
 
 async def _tell(walk: Walk, key: str, intent: ToolCalled) -> None:

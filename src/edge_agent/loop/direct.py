@@ -24,6 +24,7 @@ from edge_agent.loop.folding import Context, fold, harder, stale_results, to_fol
 from edge_agent.loop.hooking import may
 from edge_agent.loop.offer import described, offer
 from edge_agent.loop.parts import Foldable, Past
+from edge_agent.loop.selection import changed_lists, selected
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.talk import Talk
@@ -50,7 +51,7 @@ class Assignment:
 
     system: of the agent whose turn it is. opening: what they begin with, as it is now; parts: those of its parts that
     can be folded. most_rounds: None for no cap. last_round: at a cap one more round without tools is made, from the
-    reserve. kept: what stays reserved for the run's final answer meanwhile.
+    reserve. kept: what stays reserved for the run's final answer meanwhile. suggested: tools, where a plan has chosen.
     """
 
     scope: str
@@ -60,6 +61,7 @@ class Assignment:
     most_rounds: int | None
     last_round: bool
     kept: Callable[[Talk], Amount]
+    suggested: tuple[str, ...] | None = None
 
 
 async def direct(walk: Walk) -> Ending:
@@ -165,9 +167,10 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
         walk.ready()
     unreachable = await sign_in.take_in_tools(walk, key)
     walk.ready()
-    tools = () if _text_is_forced(walk, talk) else skills.allowed(walk, walk.tools.offered())
     messages, delivered = take_in_messages(walk, key, "round")
     stale = stale_results(walk, talk)
+    chosen = () if _text_is_forced(walk, talk) else selected(walk, work.suggested, cleared=bool(stale))
+    tools = skills.allowed(walk, chosen)
     ahead = talk.ahead(key, messages, stale)
     stop, notes = _caps(walk, work, number, ahead, tools)
     final, clipped = _last_round(walk, work, ahead) if stop and work.last_round else (False, None)
@@ -180,7 +183,8 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
         boundary = replace(boundary, compact=to_fold(walk, (ahead, *work.parts), tokens, cap))
         notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, messages, ()), after=ahead)
     files = described(walk, shown, boundary.tools)
-    walk.write(Draft(key=key, event=boundary), *notes, *delivered, *_faults(walk, key, unreachable), files=files)
+    notes += [*changed_lists(walk, key), *_faults(walk, key, unreachable)]
+    walk.write(Draft(key=key, event=boundary), *notes, *delivered, files=files)
     return boundary
 
 

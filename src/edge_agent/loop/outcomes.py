@@ -1,9 +1,7 @@
 """What a tool gave back, as a record: sanitized, capped for the model, whole in a file where it is long."""
 
 import contextlib
-import itertools
 import re
-from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -13,22 +11,38 @@ from edge_agent.core.events import FileRef, ToolCalled, ToolResult
 from edge_agent.core.long_strings import LONG
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import StoredFile
-from edge_agent.core.tooling import ToolFile, ToolOutput
+from edge_agent.core.tooling import Tool, ToolOutput
 from edge_agent.loop import prompts
+from edge_agent.loop.call_files import CallFiles
 from edge_agent.loop.walk import Walk
 
 MODEL_SEES = Compaction().max_tool_output_chars  # of one result, where nothing else is set
+_WHOLE = re.compile(r"[^-]+\.txt")  # the file of a long text; those of tools have a - after the id of the call
 _HEAD = 0.75  # of what a model sees of a long result
-_MARKER = 100  # characters that the marker may take
+_MARKER = 120  # characters that the marker may take
 
 
-def model_view(text: str, most: int) -> str:
-    """The beginning and the end of a result of more than `most` characters, with a marker between them; 0: all."""
+def model_view(text: str, most: int, call_id: str) -> str:
+    """The beginning and the end of a result of more than `most` characters, with a marker between them that says how to
+    read what it stands for; 0: all."""
     if not most or len(text) <= most:
         return text
     head = int(_HEAD * most)
     tail = most - head - _MARKER
-    return text[:head] + prompts.result_cut(len(text) - head - tail) + text[len(text) - tail :]
+    return text[:head] + prompts.result_cut(len(text) - head - tail, call_id, head) + text[len(text) - tail :]
+
+
+def shown_of(walk: Walk, tool: Tool) -> int:
+    """Characters of a result of this tool that the model sees; 0: all."""
+    caps = [cap for cap in (walk.created.compaction.max_tool_output_chars, tool.max_output) if cap]
+    return min(caps, default=0)
+
+
+def whole_text(walk: Walk, result: ToolResult) -> str:
+    """Also where the record holds only what the model was shown."""
+    names = (file.name for file in result.files if _WHOLE.fullmatch(file.name))
+    file = walk.journal.log.file(next(names, ""))
+    return file.content.decode() if file else result.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +51,10 @@ class Outcome:
     files: tuple[StoredFile, ...]
 
 
-def outcome(walk: Walk, intent: ToolCalled, output: ToolOutput, duration_ms: int) -> Outcome:
-    """Never raises for what a tool gave back: the call has happened, so it gets its result."""
+def outcome(
+    walk: Walk, tool: Tool, intent: ToolCalled, output: ToolOutput, *, duration_ms: int, files: CallFiles
+) -> Outcome:
+    """Never raises for what a tool gave back: the call has happened, so it has a result. files: what it has saved."""
     structured = _structured(output)
     text, clean = sanitized(walk, intent.name, _text(output, structured))
     unseen = walk.agent.hooks.sanitize_output is None
@@ -53,30 +69,32 @@ def outcome(walk: Walk, intent: ToolCalled, output: ToolOutput, duration_ms: int
         step=intent.step,
         round=intent.round,
     )
-    return _kept(walk, result, output.files if clean else ())
+    if not clean:
+        files.drop()
+    for file in output.files if clean else ():
+        files.save(file.name, file.content, file.media_type)
+    return _kept(walk, tool, result, files)
 
 
-def _kept(walk: Walk, result: ToolResult, given: tuple[ToolFile, ...]) -> Outcome:
+def _kept(walk: Walk, tool: Tool, result: ToolResult, files: CallFiles) -> Outcome:
     """Long text is shortened to what the model sees, and is whole in a file; so is a long structured value."""
     result = walk.journal.cleaned(result)  # before any of it goes into a file
-    taken: dict[str, StoredFile] = {}
-    for file in given:
-        name = _file_name(f"{result.call_id}-{file.name}", taken)
-        taken[name] = StoredFile(name=name, media_type=file.media_type, content=_cleaned(walk, file))
-    text, structured, most = result.output, result.structured, walk.created.compaction.max_tool_output_chars
-    if len(text) > LONG:
-        name = f"{result.call_id}.txt"
-        taken[name] = StoredFile(name=name, media_type="text/plain; charset=utf-8", content=text.encode())
-        text = model_view(text, most)
+    text, structured, most = result.output, result.structured, shown_of(walk, tool)
+    if len(text) > LONG or (tool.max_output and len(text) > most):
+        files.put(f"{result.call_id}.txt", text, "text/plain; charset=utf-8")
+        text = model_view(text, most, result.call_id)
     if structured is not None and len(whole := canonical(structured)) > LONG:
-        name = f"{result.call_id}.json"
-        taken[name] = StoredFile(name=name, media_type="application/json", content=whole.encode())
+        files.put(f"{result.call_id}.json", whole, "application/json")
         structured = None
-    references = tuple(FileRef(name=f.name, media_type=f.media_type, bytes=len(f.content)) for f in taken.values())
+    kept = tuple(files.saved.values())
     shown = replace(
-        result, output=text, structured=structured, model_chars=len(model_view(text, most)), files=references
+        result,
+        output=text,
+        structured=structured,
+        model_chars=len(model_view(text, most, result.call_id)),
+        files=tuple(FileRef(name=file.name, media_type=file.media_type, bytes=len(file.content)) for file in kept),
     )
-    return Outcome(shown, tuple(taken.values()))
+    return Outcome(shown, kept)
 
 
 def _structured(output: ToolOutput) -> JsonObject | None:
@@ -101,19 +119,3 @@ def sanitized(walk: Walk, tool: str, text: str) -> tuple[str, bool]:
         if isinstance(clean, str):
             return clean, True
     return "(left out: the output sanitizer failed on it)", False
-
-
-def _cleaned(walk: Walk, file: ToolFile) -> bytes:
-    """A file that is text is masked like an event."""
-    try:
-        text = file.content.decode()
-    except UnicodeDecodeError:
-        return file.content
-    return walk.journal.cleaned_text(text).encode()
-
-
-def _file_name(wanted: str, taken: Container[str]) -> str:
-    """Of letters, digits, point, line and underscore, and not the name of another file of the call."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", wanted)[:100]
-    others = (f"{number}-{name}" for number in itertools.count(2))
-    return next(free for free in itertools.chain([name], others) if free not in taken)

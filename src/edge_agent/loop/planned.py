@@ -149,6 +149,7 @@ def _assignment(walk: Walk, work: Work, step: PlanStep, number: int) -> Assignme
         most_rounds=walk.created.limits.max_steps_per_task,
         last_round=False,
         kept=lambda _: kept_for_answer(walk, work),
+        suggested=None if step.requires_tools else step.suggested_tools,
     )
 
 

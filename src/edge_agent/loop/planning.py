@@ -10,7 +10,8 @@ from edge_agent.core.errors import EdgeAgentError
 from edge_agent.core.events import Plan, PlanStep, ReplanMode
 from edge_agent.core.messages import JsonObject
 
-LONGEST_THOUGHT, LONGEST_TEXT, MOST_SUGGESTED, MOST_SKILLS = 600, 300, 4, 4
+LONGEST_THOUGHT, LONGEST_TEXT, LONGEST_NAME, MOST_SUGGESTED, MOST_SKILLS = 600, 300, 64, 4, 4
+MOST_NAMED = 100  # tools; a schema with more names than that is a burden, and wrong ones are dropped in any case
 _FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
 
 
@@ -74,7 +75,7 @@ def _text(most: int) -> JsonObject:
 def _steps(tools: Sequence[str], most_steps: int) -> JsonObject:
     step = {"id": _text(40), "description": _text(LONGEST_TEXT), "expected_outcome": _text(LONGEST_TEXT)}
     if tools:
-        named = {"type": "string", "enum": list(tools)}
+        named = {"type": "string", "enum": list(tools)} if len(tools) <= MOST_NAMED else _text(LONGEST_NAME)
         step["suggested_tools"] = {"type": "array", "items": named, "maxItems": MOST_SUGGESTED}
     return {"type": "array", "items": _object(**step), "minItems": 1, "maxItems": most_steps}
 

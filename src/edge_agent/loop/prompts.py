@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from edge_agent.core.events import DeliveredMessage
 from edge_agent.core.messages import ToolSpec
+from edge_agent.core.tooling import FIND_TOOLS, READ_RESULT
 
 ALONE = (
     "Work on your own: look things up with the tools you have, decide, and state the assumptions you made. "
@@ -34,6 +35,8 @@ SYNTHESIZER = (
 ANSWER = "Now answer the request from what was found."
 BLOCKED = "[BLOCKED]"
 LISTED, LISTED_LENGTH = 80, 240  # tools in the planner's catalogue, characters of each description
+LISTED_IN_ALL, LISTED_BRIEFLY = 12_000, 60  # characters, where tools are found by a search
+FOUND_BY_SEARCH = f"Some of the tools. Whoever carries out a step can find all of them with {FIND_TOOLS}."
 FOUND = 1_500  # characters of a call's result in the report of its step
 EXECUTOR = (
     "You carry out one step of a plan. Do only this step, with the tools you have; when a call fails, mend it and try "
@@ -52,6 +55,33 @@ def catalogue(tools: Sequence[ToolSpec]) -> str:
     lines = [f"- {tool.name}: {one_line(tool.description, LISTED_LENGTH)}" for tool in tools[:LISTED]]
     more = [f"… and {len(tools) - LISTED} more"] if len(tools) > LISTED else []
     return "Tools:\n" + "\n".join([*lines, *more]) if lines else "There are no tools."
+
+
+def catalogue_by_server(tools: Sequence[ToolSpec]) -> str:
+    """The same where there are many: so many characters in all, of which each server has its share."""
+    groups: dict[str, list[ToolSpec]] = {}
+    for tool in tools:
+        server, mark, _ = tool.name.partition("__")
+        groups.setdefault(server if mark else "", []).append(tool)
+    parts, left = [FOUND_BY_SEARCH], LISTED_IN_ALL - len(FOUND_BY_SEARCH)
+    for place, (server, members) in enumerate(groups.items()):
+        part = _group(server, members, left // (len(groups) - place))
+        parts.append(part)
+        left -= len(part) + 1
+    return "\n".join(parts)
+
+
+def _group(server: str, tools: Sequence[ToolSpec], most: int) -> str:
+    """As many lines as fit, and a count of the rest."""
+    lines = [f"Of the server {server}, {len(tools)} tools:" if server else "Tools:"]
+    room = most - len(lines[0]) - len(f"\n… and {len(tools)} more")
+    for number, tool in enumerate(tools):
+        line = f"- {tool.name}: {one_line(tool.description, LISTED_BRIEFLY)}"
+        room -= len(line) + 1
+        if room < 0:
+            return "\n".join([*lines, f"… and {len(tools) - number} more"])
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def request(text: str) -> str:
@@ -119,14 +149,15 @@ SUMMARISER = (
 )
 
 
-def result_cut(dropped: int) -> str:
+def result_cut(dropped: int, call_id: str, offset: int) -> str:
     """In the middle of a result that is longer than a model is shown."""
-    return clipped(dropped)
+    return f'\n[… {dropped} characters left out: {READ_RESULT}(call_id="{call_id}", offset={offset}) …]\n'
 
 
-def result_cleared(tool: str, chars: int) -> str:
+def result_cleared(tool: str, chars: int, call_id: str) -> str:
     """In the place of an older result."""
-    return f"[the result of {tool}, {chars} characters, was cleared to save room]"
+    again = f'{READ_RESULT}(call_id="{call_id}") shows it again'
+    return f"[the result of {tool}, {chars} characters, was cleared to save room; {again}]"
 
 
 def to_sum_up(asked: str, earlier: str, pieces: Sequence[str], left_out: int) -> str:

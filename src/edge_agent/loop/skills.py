@@ -16,8 +16,8 @@ from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolSpec
 from edge_agent.core.skills import SkillEntry
 from edge_agent.core.skills_in_play import InPlay, activated
+from edge_agent.core.tooling import ALWAYS_RUN
 from edge_agent.loop import skill_prompts
-from edge_agent.loop.approvals import ALWAYS_RUN
 from edge_agent.loop.walk import Cut, Stray, Walk
 
 KEY = "skills"

@@ -37,6 +37,7 @@ from edge_agent.loop.planning import (
     plan_schema,
     verdict_schema,
 )
+from edge_agent.loop.selection import catalogue, for_plans
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.tries import ModelGaveUp
@@ -229,9 +230,9 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
 
     def build() -> ModelRequest:
         role = prompts.PLANNER if stage == "plan" else prompts.REPLANNER
-        system, catalogue = prompts.of_stage(role, walk.agent.instructions), prompts.catalogue(walk.tools.offered())
+        system, tools = prompts.of_stage(role, walk.agent.instructions), catalogue(walk.agent, walk.tools.offered())
         return ModelRequest(
-            system=skills.in_system(walk, walk.skills, system, catalogue, plans=True),
+            system=skills.in_system(walk, walk.skills, system, tools, plans=True),
             messages=(*briefing(walk, work), *more),
             tool_choice="none",
             output_schema=_schema(walk, stage),
@@ -256,4 +257,4 @@ def _schema(walk: Walk, stage: Stage) -> JsonObject:
 
 def _named(walk: Walk) -> Named:
     """What a plan can name."""
-    return Named(tools=tuple(tool.name for tool in walk.tools.offered()), skills=skills.names(walk))
+    return Named(tools=tuple(tool.name for tool in for_plans(walk.tools.offered())), skills=skills.names(walk))

@@ -114,7 +114,8 @@ class Talk:
             results = [(place, one) for place, one in enumerate(said) if isinstance(one, ToolMessage)]
             if results:  # the round was not folded meanwhile
                 place, result = results[int(index)]
-                said[place] = replace(result, text=prompts.result_cleared(result.name, len(result.text)))
+                line = prompts.result_cleared(result.name, len(result.text), result.call_id)
+                said[place] = replace(result, text=line)
 
     def _results(self) -> Iterator[tuple[str, ToolMessage]]:
         for name, said in self.rounds.items():

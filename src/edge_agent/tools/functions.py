@@ -23,6 +23,7 @@ from edge_agent.tools.names import fault_of
 P = ParamSpec("P")
 R = TypeVar("R")
 
+LEAST_OUTPUT = 500  # characters; less than that is a marker and nothing else
 EXAMPLE = 'async def search(query: str, limit: int = 5) -> list[str]: """Search the docs."""'
 
 
@@ -45,6 +46,7 @@ class FunctionTool(Generic[P, R]):
     idempotent: bool
     on_unknown: OnUnknown
     requires_approval: bool = False
+    max_output: int | None = None
     server: None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,6 +120,7 @@ def function_tool(
     idempotent: bool,
     on_unknown: OnUnknown,
     requires_approval: bool = False,
+    max_output: int | None = None,
     built_in: bool = False,
 ) -> FunctionTool[P, R]:
     """Raises ConfigError, at import, for a definition that could not work; the message shows one that does.
@@ -132,6 +135,9 @@ def function_tool(
     if on_unknown not in get_args(OnUnknown):
         fault = f"on_unknown must be one of {', '.join(get_args(OnUnknown))}, got {on_unknown!r}"
         raise ConfigError(setting, fault, '@tool(on_unknown="ask")')
+    if max_output is not None and (type(max_output) is not int or max_output < LEAST_OUTPUT):
+        fault = f"max_output must be a whole number of characters from {LEAST_OUTPUT}, got {max_output!r}"
+        raise ConfigError(setting, fault, "@tool(max_output=4_000)")
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         fault = "a tool returns its result once, it cannot yield; report what happens meanwhile by context.progress()"
         raise ConfigError(setting, fault, EXAMPLE)
@@ -152,6 +158,7 @@ def function_tool(
         idempotent=idempotent,
         on_unknown=on_unknown,
         requires_approval=requires_approval,
+        max_output=max_output,
     )
 
 

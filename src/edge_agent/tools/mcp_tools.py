@@ -34,6 +34,7 @@ class McpTool:
     connection: McpConnection
     on_unknown: OnUnknown = "report"
     requires_approval: bool = False
+    max_output: None = None
 
     def check(self, arguments: JsonObject) -> None:
         require_json(arguments)

@@ -4,21 +4,17 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from edge_agent.core.tooling import HANDOFF
+from edge_agent.core.tooling import BUILT_IN, HANDOFF
 
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 RULE = "a name begins with a letter or _ and has at most 64 letters, digits, _ and -"
-
-RESERVED = frozenset(
-    {"find_tools", "load_skill", "read_skill_file", "save_skill", "forget_skill", "web_fetch", "read_result"}
-)
 
 
 def fault_of(name: str) -> str | None:
     """What is wrong with a function tool's name, as the end of a sentence; None when nothing is."""
     if not NAME.fullmatch(name):
         return f"the name {name!r} does not fit: {RULE}"
-    if name in RESERVED:
+    if name in BUILT_IN:
         return f"the name {name!r} belongs to a built-in tool"
     if name.startswith(HANDOFF):
         return f"names that begin with {HANDOFF!r} belong to handoffs"

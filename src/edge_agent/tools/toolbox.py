@@ -6,7 +6,8 @@ from typing import Protocol
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.core.messages import ToolSpec
-from edge_agent.core.tooling import SignIn, Tool
+from edge_agent.core.tooling import ALWAYS_RUN, BUILT_IN, SignIn, Tool
+from edge_agent.tools.find_tools import find_tools_tool
 from edge_agent.tools.mcp_server import require_server_name
 from edge_agent.tools.names import passes, unmatched
 
@@ -38,7 +39,7 @@ class Toolbox:
     """The tools of one run.
 
     allow, deny: globs over all names, MCP and native; deny wins, an empty allow list allows all. A glob that matches
-    nothing is reported by the first refresh that reached every server.
+    nothing is reported by the first refresh that reached every server. searchable: with `find_tools` over all of them.
     Raises ConfigError for two tools of one name, and for a function that is named like a server's tool.
     """
 
@@ -49,11 +50,14 @@ class Toolbox:
         *,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
+        searchable: bool = False,
     ) -> None:
         self._functions, self._sources = tuple(tools), tuple(sources)
         self._allow, self._deny = tuple(allow), tuple(deny)
         self._globs_judged = False
         self._refuse_collisions()
+        if searchable:
+            self._functions = (*self._functions, find_tools_tool(self._catalogue))
         self._tools: dict[str, Tool] = {}
         self._take_in()
 
@@ -79,7 +83,14 @@ class Toolbox:
         await asyncio.gather(*(source.close() for source in self._sources))
 
     def _take_in(self) -> None:
-        self._tools = {tool.spec.name: tool for tool in self._all() if passes(tool.spec.name, self._allow, self._deny)}
+        self._tools = {tool.spec.name: tool for tool in self._all() if self._passes(tool.spec.name)}
+
+    def _passes(self, name: str) -> bool:
+        return name in ALWAYS_RUN or passes(name, self._allow, self._deny)
+
+    def _catalogue(self) -> tuple[Tool, ...]:
+        """What a search looks through."""
+        return tuple(tool for name, tool in self._tools.items() if name not in BUILT_IN)
 
     def _all(self) -> Iterator[Tool]:
         yield from self._functions

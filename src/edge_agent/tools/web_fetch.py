@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edge_agent.core.egress import Egress, Fetched
+from edge_agent.core.media_types import is_text
 from edge_agent.core.tooling import ToolContext, ToolOutput
 from edge_agent.tools.functions import FunctionTool, function_tool
 from edge_agent.tools.page_text import declared_charset, page_text
@@ -13,7 +14,6 @@ from edge_agent.tools.page_text import declared_charset, page_text
 NAME = "web_fetch"
 DEFAULT_CHARS, MOST_CHARS = 16_000, 100_000
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_TEXT = re.compile(r"text/.+|application/(?:.+\+)?(?:json|xml|yaml)|application/(?:javascript|x-ndjson|toml)")
 _MEDIA_TYPE = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,40}")
 _FIRST_ERROR = 400
 _BESIDE = 5  # seconds; the fetch has its own deadline, which speaks first
@@ -57,7 +57,7 @@ async def web_fetch(
 def _readable(page: Fetched, enough: int) -> str | None:
     if page.media_type in _HTML:
         return page_text(_html(page), page.url, enough)
-    return page.text if not page.media_type or _TEXT.fullmatch(page.media_type) else None
+    return page.text if not page.media_type or is_text(page.media_type) else None
 
 
 def _html(page: Fetched) -> str:

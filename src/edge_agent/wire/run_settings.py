@@ -11,6 +11,7 @@ from edge_agent.core.egress import Egress
 from edge_agent.core.events import ApprovalMode, Mode, ToolRule
 from edge_agent.core.limits import FRACTIONAL, Limits
 from edge_agent.core.skill_library import Learning
+from edge_agent.core.tooling import ToolSelection
 from edge_agent.wire.entries import TOOL_GLOB, McpServerSettings, egress_of
 from edge_agent.wire.variables import Variables, checked, entries, wrong
 
@@ -37,6 +38,14 @@ class RunSettings(Variables):
     @cached_property
     def tools_deny(self) -> tuple[str, ...]:
         return entries(self.env.get("EDGE_AGENT_TOOLS_DENY", ""))
+
+    @cached_property
+    def tool_selection(self) -> ToolSelection | None:
+        """None where the code decides."""
+        selection = self.env.get("EDGE_AGENT_TOOL_SELECTION")
+        if selection is not None and selection not in get_args(ToolSelection):
+            raise wrong("EDGE_AGENT_TOOL_SELECTION", f"is one of {', '.join(get_args(ToolSelection))}")
+        return cast(ToolSelection | None, selection)
 
     def egress_over(self, own: Egress | None) -> Egress | None:
         """That of an agent whose code says `own`: the variable wins."""

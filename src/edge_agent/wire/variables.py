@@ -22,6 +22,7 @@ EXAMPLES = {
     "EDGE_AGENT_MCP_SERVERS": '{"docs": {"url": "https://docs.example.com/mcp"}}',
     "EDGE_AGENT_TOOLS_ALLOW": "docs__*,calculator",
     "EDGE_AGENT_TOOLS_DENY": "github__delete_*",
+    "EDGE_AGENT_TOOL_SELECTION": "search",
     "EDGE_AGENT_EGRESS": '{"allow": ["docs.example.com", "*.example.org"]}',
     "EDGE_AGENT_LEARNING": '{"nudge": false}',
     "EDGE_AGENT_STORED_SKILLS": "on",

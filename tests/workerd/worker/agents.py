@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import js
+from pydantic import BaseModel
 from workers import env
 
 from edge_agent import Agent, Hooks, ToolContext, ToolError, tool
@@ -13,6 +14,7 @@ from edge_agent.cloudflare.environment import ai_binding
 from edge_agent.cloudflare.javascript import js_object
 
 SECRET = "pin-4711-0815"
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 async def _post(path: str, context: ToolContext, **fields: Any) -> str:
@@ -77,6 +79,20 @@ async def progress(context: ToolContext) -> str:
     return "done"
 
 
+class Chart(BaseModel):
+    points: int
+    file: str
+
+
+@tool(read_only=True, max_output=500)
+async def chart(context: ToolContext, points: int) -> Chart:
+    """Draw a chart, and tell how far it is."""
+    for done in range(0, points + 1, 50):
+        context.progress(done, points, f"{done} points")
+    context.files.save("points.csv", "\n".join(f"{x},{x * x}" for x in range(points)), "text/csv; charset=utf-8")
+    return Chart(points=points, file=context.files.save("../my chart.png", PNG + bytes(points), "image/png"))
+
+
 @tool(read_only=True)
 async def raced(scenario: str) -> str:
     """Call a model while another call, which asks for no Response, overwrites the options that both share."""
@@ -110,6 +126,7 @@ agents = [
     Agent(name="careful", tools=[transfer]),
     Agent(name="troubled", tools=[raises, wrong, big, hang, hang_reading, progress, lookup]),
     Agent(name="accountant", tools=[raced]),
+    Agent(name="painter", tools=[chart]),
     Agent(
         name="discreet",
         tools=[login],

@@ -7,13 +7,14 @@ model call:
 
     run.created, run.started
     ├─ skills.listed                     once, where the agent uses stored or learned skills
-    ├─ boundary                          before each round: what it stops, what it offers
+    ├─ boundary                          before each round: what it stops, what it offers; with tools.changed
     ├─ model.requested, …, context.compacted    where it says that something is folded first
     ├─ model.requested                   one attempt; its key is the `part` of the deltas
     │   ├─ step.reasoning-delta*, step.text-delta*
     │   └─ model.answered | model.failed (then the next attempt, perhaps after run.waiting)
     ├─ tool.approval-requested -> run.waiting -> tool.approval-resolved       where a person is asked
-    ├─ tool.called -> tool.progress*, egress.request*  -> tool.result | tool.unknown        per call, side by side
+    ├─ tool.called -> tool.progress*, egress.request*  -> tool.result | tool.unknown        per call, side by side;
+    │                                    with the result of a search for tools tools.discovered
     │  tool.rejected                     a call that never ran
     │  skill.activated, skill.learned, skill.forgotten      with the result of the call, or with the plan
     ├─ subagent.started -> run.waiting -> subagent.completed | subagent.failed (-> subagent.settled)
@@ -108,6 +109,8 @@ from edge_agent.core.events.tool_events import (
     ToolCalled,
     ToolRejected,
     ToolResult,
+    ToolsChanged,
+    ToolsDiscovered,
     ToolUnknown,
     UnknownCause,
 )
@@ -135,6 +138,8 @@ RecordedEvent = (
     | ToolResult
     | ToolUnknown
     | ToolRejected
+    | ToolsDiscovered
+    | ToolsChanged
     | EgressRequest
     | SkillsListed
     | SkillActivated
@@ -253,6 +258,8 @@ __all__ = [
     "ToolResult",
     "ToolRule",
     "ToolUnknown",
+    "ToolsChanged",
+    "ToolsDiscovered",
     "UnknownCause",
     "UsageSoFar",
     "WaitReason",

@@ -83,6 +83,25 @@ class ToolRejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsDiscovered:
+    """A search for tools came to these, the best one first; the next rounds offer them."""
+
+    query: str
+    names: tuple[str, ...]
+    type: Literal["tools.discovered"] = "tools.discovered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsChanged:
+    """The list of a server as it was taken in before a round: at first every name is added."""
+
+    server: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    type: Literal["tools.changed"] = "tools.changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EgressRequest:
     """A tool asked for something outside; told when the answer's head came, or when it was clear that none would.
 
