@@ -1,19 +1,21 @@
 """Which tools a round offers. What was found stays found: in later rounds and steps, after a kill, in a fork."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from edge_agent import ToolOutput, tool
-from edge_agent.core.events import Boundary, OnUnknown, ToolRejected, ToolResult, ToolsChanged, ToolsDiscovered
+from edge_agent import Agent, ToolOutput, tool
+from edge_agent.core.events import Boundary, Mode, OnUnknown, ToolRejected, ToolResult, ToolsChanged, ToolsDiscovered
 from edge_agent.core.messages import ToolSpec
 from edge_agent.core.tooling import Tool, ToolSelection
 from edge_agent.loop import prompts
 from edge_agent.loop.fork import kept
 from edge_agent.models.scripted import Answer, Item, ScriptedModel
 from edge_agent.testing import Kill
+from edge_agent.testing.replay import record, replay
 from edge_agent.tools.functions import FunctionTool
 from edge_agent.tools.toolbox import Toolbox
 from tests.conftest import Figure
@@ -147,6 +149,21 @@ def test_a_planner_of_a_large_catalogue_sees_a_share_of_each_server() -> None:
     assert "Of the server a, 200 tools:\n- a__do_000: " in told
     assert told.count("… and ") == 2
     assert told.endswith("Tools:\n- own: One.")
+
+
+# -- the log against the code of today
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+async def test_a_replay_finds_no_difference_but_in_a_tool_that_was_found_and_is_gone(mode: Mode) -> None:
+    planned = mode == "planned"
+    answers: list[Item] = [*([plan(work(7))] if planned else []), *SEARCHING, *(["answer"] if planned else [])]
+    tools = [numbered(number) for number in range(150)]
+    agent = Agent(name="a", model=ScriptedModel(answers=answers), mode=mode, tools=tools)
+    log = await record(agent, "do it")
+    assert "tools.discovered" in log
+    assert await replay(agent, log) is None
+    without = await replay(dataclasses.replace(agent, tools=[*tools[:117], *tools[118:]]), log)
+    assert without is not None
+    assert without.kind == "tools"
 
 
 # -- lists that change
