@@ -34,7 +34,7 @@ from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
 from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
-from edge_agent.skilled import skills_of
+from edge_agent.skilled import origins_of, skills_of
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
 from edge_agent.tools.mcp_server import McpServer
@@ -111,7 +111,7 @@ class Deployment:
             metadata=request.metadata,
             output_schema=_schema(request.output_schema or agent.output_schema),
             parent=parent,
-            library=self._skills(agent).origins or None,
+            library=origins_of(map(self._skills, team(agent).values())),
         )
         self._admit(agent, created)
         return created

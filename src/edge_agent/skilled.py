@@ -1,6 +1,6 @@
 """Which skills the runs of an agent have: what the code says, under what the deployment's variables say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from edge_agent.core.errors import ConfigError
@@ -39,3 +39,8 @@ def skills_of(agent: Asks, settings: Settings, library: SkillLibrary) -> SkillUs
     stored = agent.stored_skills if settings.stored_skills is None else settings.stored_skills
     origins: list[Origin] = [*(["stored"] if stored else []), *(["learned"] if learning else [])]
     return SkillUse(bundled=tuple(agent.skills), library=library, origins=tuple(origins), learning=learning)
+
+
+def origins_of(uses: Iterable[SkillUse]) -> tuple[Origin, ...] | None:
+    """What a run takes from the library where agents with these take turns in it."""
+    return tuple(dict.fromkeys(origin for use in uses for origin in use.origins)) or None

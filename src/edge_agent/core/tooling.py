@@ -10,9 +10,9 @@ from edge_agent.core.events import OnUnknown, SkillActivated, SkillForgotten, Sk
 from edge_agent.core.messages import JsonObject, ToolSpec
 
 HANDOFF = "transfer_to_"  # and the name of an agent: a tool that gives the work to it
-FIND_TOOLS, READ_RESULT = "find_tools", "read_result"
-SKILL_TOOLS = frozenset({"load_skill", "read_skill_file", "save_skill", "forget_skill"})
-ALWAYS_RUN = frozenset({FIND_TOOLS, READ_RESULT, "load_skill", "read_skill_file"})  # and count as no tool call
+FIND_TOOLS, READ_RESULT, LOAD_SKILL = "find_tools", "read_result", "load_skill"
+SKILL_TOOLS = frozenset({LOAD_SKILL, "read_skill_file", "save_skill", "forget_skill"})
+ALWAYS_RUN = frozenset({FIND_TOOLS, READ_RESULT, LOAD_SKILL, "read_skill_file"})  # and count as no tool call
 BUILT_IN = ALWAYS_RUN | SKILL_TOOLS | {"web_fetch"}
 
 ToolSelection = Literal["auto", "all", "plan-narrowed", "search"]

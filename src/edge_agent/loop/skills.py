@@ -68,7 +68,8 @@ def names(walk: Walk) -> tuple[str, ...]:
 def pages_read(walk: Walk) -> tuple[str, ...]:
     """Origin and path of what has answered so far. For a tool at its frontier, where the log is all there is."""
     asked = [cast(EgressRequest, record.event) for record in walk.journal.types.get("egress.request", ())]
-    return tuple(dict.fromkeys(one.url for one in asked if one.allowed and one.status == HTTPStatus.OK))[:MOST_PAGES]
+    read = (one.url for one in asked if (one.method, one.allowed, one.status) == ("GET", True, HTTPStatus.OK))
+    return tuple(dict.fromkeys(read))[:MOST_PAGES]
 
 
 # -- what is active

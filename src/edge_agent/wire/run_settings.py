@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from typing import Annotated, cast, get_args
+from typing import Annotated, Literal, cast, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -17,7 +17,7 @@ from edge_agent.wire.variables import Variables, checked, entries, wrong
 
 _ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$", max_length=32)]
 _SERVERS = TypeAdapter(dict[_ServerName, McpServerSettings])
-_LEARNING = TypeAdapter(Learning)
+_LEARNING = TypeAdapter(dict[Literal["nudge"], Annotated[bool, Field(strict=True)]])
 _RULES = TypeAdapter(dict[Annotated[str, Field(pattern=TOOL_GLOB)], ToolRule])
 _KNOWN_LIMITS = tuple(field.name for field in fields(Limits))
 _UNLIMITED = Limits(**dict.fromkeys(_KNOWN_LIMITS))
@@ -62,7 +62,7 @@ class RunSettings(Variables):
         said = self.env.get("EDGE_AGENT_LEARNING")
         if said in (None, "on", "off"):
             return None if said is None else said == "on"
-        return self.read_json("EDGE_AGENT_LEARNING", _LEARNING, Learning())
+        return Learning(**self.read_json("EDGE_AGENT_LEARNING", _LEARNING, {}))
 
     @cached_property
     def stored_skills(self) -> bool | None:
