@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from edge_agent import Agent, Limits, ToolContext, cpython, subagent, tool
@@ -15,6 +15,7 @@ from edge_agent.core.events import (
     Mode,
     ModelAnswered,
     ModelFailed,
+    RunCreated,
     SubagentCompleted,
     SubagentEvent,
     SubagentFailed,
@@ -23,11 +24,12 @@ from edge_agent.core.events import (
     UsageSoFar,
 )
 from edge_agent.core.hub import Item
+from edge_agent.core.limits import crossed
 from edge_agent.core.messages import AssistantMessage
 from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest, TextDelta, UsageSeen
 from edge_agent.core.ports import Record
 from edge_agent.core.state import RunState, fold
-from edge_agent.core.usage import Amount, Usage
+from edge_agent.core.usage import Amount, Usage, total_of
 from edge_agent.cpython import model, source
 from edge_agent.deployment import Deployment
 from edge_agent.loop.driver import SliceBudget
@@ -40,6 +42,11 @@ from edge_agent.wire.http import StartRun
 from edge_agent.wire.settings import Settings
 
 BOSS = "boss-1"
+PRICES = {
+    "family/boss": {"input": 3.0, "output": 15.0},
+    "family/child": {"input": 0.5, "output": 2.5},
+    "family/clerk": {"input": 0.1, "output": 0.4},
+}
 Says = Callable[[int, ModelRequest], Answer | str]
 
 
@@ -158,7 +165,8 @@ class FamilyWorld:
             limits=family.limits,
             mode=family.mode,
         )
-        return Deployment([boss], Settings.from_env({}), model, source, cpython.fetcher)
+        settings = Settings.from_env({"EDGE_AGENT_PRICES": json.dumps(PRICES)})
+        return Deployment([boss], settings, model, source, cpython.fetcher)
 
     def asked(self, run_id: str) -> None:
         open_ = [record.key for record, _ in self.runs.of(run_id).instance.journal.open_attempts()]
@@ -261,6 +269,7 @@ def check(world: FamilyWorld) -> None:
         if records[0].type != "run.refused":
             assert_sound(records)
             _check_money(world, run_id)
+            _check_caps(world, run_id)
     assert all(times == 1 for times in world.happened.values()), "paid twice"
     for child, seqs in world.heard.items():
         assert seqs == list(range(1, len(world.logs[child]) + 1)), f"of {child} its parent told {seqs}"
@@ -287,7 +296,25 @@ def _check_money(world: FamilyWorld, run_id: str) -> None:
             continue
         refused = world.logs[child][0].type == "run.refused"
         spent += Amount(tool_calls=1) + (Amount() if refused else world.state(child).spent)
-    assert world.state(run_id).spent == spent, (run_id, world.state(run_id).spent, spent)
+    assert _rounded(world.state(run_id).spent) == _rounded(spent), run_id
+
+
+def _rounded(amount: Amount) -> Amount:
+    """Dollars are sums of floats, made in another order."""
+    return replace(amount, usd=round(amount.usd, 9))
+
+
+def _check_caps(world: FamilyWorld, run_id: str) -> None:
+    """At no record is more spent and reserved than the caps allow, and no child may spend more than its reserve."""
+    records, money = world.logs[run_id], dict[str, Amount]()
+    limits = world.state(run_id).limits
+    for record in records:
+        money |= record.money
+        assert crossed(limits, total_of(money.values())) is None, (run_id, record.key)
+        if isinstance(record.event, SubagentStarted) and limits.max_cost_usd is not None:
+            child = world.logs[record.event.child_run_id][0].event
+            reserved = record.money[record.key.removesuffix("/call")].usd
+            assert not isinstance(child, RunCreated) or child.limits.max_cost_usd == reserved
 
 
 TIME_TO_SAY = 2_000  # ms before the end of the parent; what a child says later than that nobody may hear any more

@@ -10,6 +10,7 @@ from typing import Literal
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import ModelError
 from edge_agent.core.events import FinishReason
+from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, JsonObject
 from edge_agent.core.model import CalledTool, Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta, UsageSeen
 from edge_agent.core.price import Price
@@ -19,6 +20,7 @@ from tests.tokenizer import beginning, count
 PRICE = Price(input=2.5, cached=0.25, output=10.0)
 Reports = Literal["all", "nothing", "too little", "at first"]
 Words = Sequence[str]
+CAPPED = ("max_total_tokens", "max_input_tokens", "max_output_tokens", "max_reasoning_tokens", "max_cost_usd")
 PIECE = 24  # characters of a delta, and never more tokens than that
 AROUND = 4  # tokens a provider writes around each message and tool
 
@@ -27,8 +29,9 @@ AROUND = 4  # tokens a provider writes around each message and tool
 class CountingModel:
     """Implements the Model port.
 
-    honours: whether it keeps to the output cap of a request. reports: what it says of its usage. `input` and `output`
-    are what it counted, over all attempts, also those that failed, were cut off or abandoned.
+    honours: whether it keeps to the output cap of a request. reports: what it says of its usage. at_once: calls of one
+    answer, at most. busy: the share of its answers that have calls. `input` and `output` are what it counted, over all
+    attempts, also those that failed, were cut off or abandoned.
     """
 
     chance: random.Random
@@ -37,6 +40,8 @@ class CountingModel:
     reports: Reports = "all"
     faulty: float = 0.0
     talkative: int = 400
+    at_once: int = 1
+    busy: float = 0.75
     name: str = "counting"
     provider: str = "test"
     force_text_after_tool: bool = False
@@ -89,7 +94,7 @@ class CountingModel:
         assert cap is not None, "a call without an output cap could cost anything"
         self.caps.append(cap)
         left = cap if self.honours else 10**9
-        thought, text, call = self._answer(request)
+        thought, text, calls = self._answer(request)
         for piece in (*_pieces(thought, ReasoningDelta), *_pieces(text, TextDelta)):
             if (spoken := beginning(piece.text, left)) is None:
                 yield Finished(reason="length")
@@ -104,27 +109,31 @@ class CountingModel:
                 return
             if breaks_off and self.chance.random() < 0.2:
                 return
-        if call is not None and not breaks_off:
+        for call in () if breaks_off else calls:
             needed = AROUND + count(call.name + call.arguments)
             if needed > left:
                 yield Finished(reason="length")
                 return
             self.output += needed
+            left -= needed
             yield call
-        yield Finished(reason="stop" if call is None else "tool-calls")
+        yield Finished(reason="tool-calls" if calls else "stop")
 
-    def _answer(self, request: ModelRequest) -> tuple[str, str, CalledTool | None]:
-        """(thought, text, call) of an answer that would end by itself."""
+    def _answer(self, request: ModelRequest) -> tuple[str, str, list[CalledTool]]:
+        """(thought, text, calls) of an answer that would end by itself."""
         if request.output_schema is not None:
-            return "", self._json(request.output_schema), None
+            return "", self._json(request.output_schema), []
         long = self.chance.random() < 0.2
         text = self._prose(self.talkative * 6 if long else self.chance.randrange(5, self.talkative))
         thought = self._prose(self.chance.randrange(self.talkative)) if self.chance.random() < 0.3 else ""
-        call = None
-        if request.tools and self.chance.random() < 0.75:
-            tool = self.chance.choice(request.tools).name
-            call = CalledTool(name=tool, arguments=json.dumps({"query": self._prose(20)}, ensure_ascii=False))
-        return thought, text, call
+        if not request.tools or self.chance.random() >= self.busy:
+            return thought, text, []
+        return thought, text, [self._call(request) for _ in range(self.chance.randrange(self.at_once) + 1)]
+
+    def _call(self, request: ModelRequest) -> CalledTool:
+        tool = self.chance.choice(request.tools)
+        said = {name: self._prose(20) for name in tool.parameters["required"]}
+        return CalledTool(name=tool.name, arguments=json.dumps(said, ensure_ascii=False))
 
     def _json(self, schema: JsonObject) -> str:
         tokens = self.chance.randrange(10, 60)
@@ -144,6 +153,21 @@ class CountingModel:
             said.append(self.chance.choice(self.words))
             tokens -= 1 + len(said[-1]) // 4
         return " ".join(said)
+
+
+def largest_share(limits: Limits, model: CountingModel) -> float:
+    """Of the cap of which most was used, by the model's own count. One that ignores its output cap is left in the
+    middle of a word; the piece of each answer that was under way then is not held against the run."""
+    under_way = 0 if model.honours else PIECE * model.calls
+    used = {
+        "max_total_tokens": model.input + model.output - under_way,
+        "max_input_tokens": model.input,
+        "max_output_tokens": model.output - under_way,
+        "max_reasoning_tokens": model.reasoning - under_way,
+        "max_cost_usd": model.dollars - under_way * PRICE.per_output,
+    }
+    caps = {name: getattr(limits, name) for name in CAPPED}
+    return max(used[name] / cap for name, cap in caps.items() if cap is not None)
 
 
 REFUSALS = (

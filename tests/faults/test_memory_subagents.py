@@ -283,15 +283,49 @@ def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long() -> None:
 
 
 # -- money
-def test_caps_are_kept_and_shared_whatever_dies() -> None:
-    limits = Limits(max_total_tokens=40_000, max_output_tokens=20_000, max_tool_calls=12)
-    family = replace(THREE, limits=limits)
+CAPS = {
+    "tokens": Limits(max_total_tokens=40_000, max_output_tokens=20_000, max_tool_calls=12),
+    "dollars": Limits(max_cost_usd=0.02),
+    "dollars that are near": Limits(max_cost_usd=0.01),
+}
+
+
+@pytest.mark.parametrize("limits", CAPS.values(), ids=CAPS)
+def test_caps_are_kept_and_shared_whatever_dies(limits: Limits, figure: Figure) -> None:
+    family, points = replace(THREE, limits=limits), 0
     calm = FamilyWorld(family).lived()
     check(calm)
     assert calm.records[-1].type == "run.completed"
     assert len(calm.children()) == 4
     for place, append in itertools.product(("boss", "s1/r1/c0"), range(1, calm.appends("boss") + 1, 2)):
-        world = FamilyWorld(family, {place: [Kill(append, "after")]}).lived()
+        check(FamilyWorld(family, {place: [Kill(append, "after")]}).lived())
+        points += 1
+    figure(f"{points} kills, each cap kept at every record")
+
+
+def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(figure: Figure) -> None:
+    def slow(turn: int, request: ModelRequest) -> Answer | str:
+        return Answer(calls=(("pay", {"amount": turn}),)) if turn < 9 else "at last"
+
+    family = Family(
+        name="too slow and dear",
+        boss=lambda turn, _: [tasks("a", "b"), tasks("c"), "so be it"][min(turn, 2)],
+        child=slow,
+        timeout=2.0,
+        limits=Limits(max_cost_usd=0.05),
+    )
+    calm, settled, kept = FamilyWorld(family).lived(), 0, 0
+    for troubles, append in itertools.product(NONE_OR_SOME, range(1, calm.appends("boss") + 1)):
+        world = FamilyWorld(family, {"boss": [Kill(append, "before")]}, troubles=troubles).lived()
         check(world)
-        spent = world.state().spent
-        assert (spent.total <= 40_000, spent.output <= 20_000, spent.tool_calls <= 12) == (True, True, True)
+        at = {record.key: record for record in world.records}
+        reserve = at["s1/r1/c0/call"].money["s1/r1/c0"].usd
+        assert not at["s1/r1/c0/result"].money, "nobody knows yet what it has cost"
+        if said := at.get("s1/r1/c0/settled"):
+            assert 0 <= said.money["s1/r1/c0"].usd < reserve
+            settled += 1
+        else:
+            assert world.state().spent.usd > reserve
+            kept += 1
+    assert (settled > 0, kept > 0) == (True, True)
+    figure(f"{settled} settled late, {kept} kept their reserve to the end")

@@ -20,12 +20,11 @@ from edge_agent.testing import Faults, Kill, SimulatedObject, in_virtual_time
 from edge_agent.testing.simulated import Instance
 from edge_agent.tools.toolbox import Toolbox
 from tests.conftest import Figure
-from tests.faults.spending import PIECE, PRICE, CountingModel, Reports
+from tests.faults.spending import CAPPED, PRICE, CountingModel, Reports, largest_share
 from tests.unit.test_core_tokens import CALIBRATION
 
 RUNS = 200
 WINDOW = 16_000
-CAPPED = ("max_total_tokens", "max_input_tokens", "max_output_tokens", "max_reasoning_tokens", "max_cost_usd")
 AGENT = AgentSpec(name="a", instructions="You answer questions about the archive of a small town.")
 REPORTS: tuple[Reports, ...] = ("all", "nothing", "too little", "at first")
 WORDS = [word for text in CALIBRATION.values() for word in text.split()]
@@ -45,8 +44,7 @@ TOOLS = (search,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """`share`: of the cap of which most was used, by the model's own count. One that ignores its output cap is left in
-    the middle of a word; the piece of each answer that was under way then is not held against the run."""
+    """`share`: see largest_share."""
 
     limits: Limits
     model: CountingModel
@@ -82,17 +80,8 @@ def _one(chance: random.Random, mode: Mode) -> Spent:
     )
     created = _created(chance, mode)
     state = fold("run-1", in_virtual_time(_lived(created, model, chance)).log.load())
-    limits, under_way = created.limits, 0 if model.honours else PIECE * model.calls
-    used = {
-        "max_total_tokens": model.input + model.output - under_way,
-        "max_input_tokens": model.input,
-        "max_output_tokens": model.output - under_way,
-        "max_reasoning_tokens": model.reasoning - under_way,
-        "max_cost_usd": model.dollars - under_way * PRICE.per_output,
-    }
-    caps = {name: getattr(limits, name) for name in CAPPED}
-    share = max(used[name] / cap for name, cap in caps.items() if cap is not None)
-    return Spent(limits=limits, model=model, state=state, share=share)
+    share = largest_share(created.limits, model)
+    return Spent(limits=created.limits, model=model, state=state, share=share)
 
 
 def _created(chance: random.Random, mode: Mode) -> RunCreated:

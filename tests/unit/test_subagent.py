@@ -1,5 +1,6 @@
 """The tool that is a run: how it is defined, what the child gets to know, what it may spend, and how deep it goes."""
 
+import json
 from typing import Any, TypeVar
 
 import pytest
@@ -9,6 +10,7 @@ from edge_agent.core.errors import InvalidArguments, ModelError, Refusal
 from edge_agent.core.events import (
     Event,
     RunCompleted,
+    RunCreated,
     SubagentCompleted,
     SubagentEvent,
     SubagentStarted,
@@ -17,7 +19,7 @@ from edge_agent.core.events import (
 from edge_agent.core.state import RunState
 from edge_agent.cpython import model, source
 from edge_agent.deployment import Deployment
-from edge_agent.in_process import LocalRuns
+from edge_agent.in_process import InProcessRun, LocalRuns
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing import in_memory_log, record, replay
 from edge_agent.wire.http import ForkChanges, StartRun
@@ -255,6 +257,47 @@ async def test_children_of_one_answer_share_what_is_left() -> None:
     assert first.limits.max_tool_calls == 4
 
 
+async def test_children_of_one_answer_share_the_dollars_that_are_left_and_give_back_what_they_did_not_use() -> None:
+    agent = boss(subagent(researcher("a", "b")), ask("1", "2"), "done", limits=Limits(max_cost_usd=0.1))
+    run, state, children = await lived(agent)
+    starts = [record for record in run.journal.in_order() if record.type == "subagent.started"]
+    reserves = [record.money[record.key.removesuffix("/call")].usd for record in starts]
+    assert reserves == pytest.approx([reserves[0]] * 2)
+    assert 0.035 < reserves[0] < 0.05, "half of what the answer at the end leaves"
+    assert [child.limits.max_cost_usd for child in children] == reserves
+    used = [child.cost_usd for child in children]
+    own = [amount.usd for key, amount in run.journal.money.items() if "/a" in key]
+    assert (len(own), min(*used, *own) > 0) == (2, True)
+    assert [child.cost_usd for child in state.subagents] == used
+    assert state.cost_usd == pytest.approx(sum(used) + sum(own))
+    end = run.journal.last.event
+    assert isinstance(end, RunCompleted)
+    assert end.cost_usd == state.cost_usd
+
+
+async def test_a_child_with_a_lower_cap_on_dollars_keeps_its_own_and_no_more_is_reserved() -> None:
+    child = researcher("a", limits=Limits(max_cost_usd=0.02))
+    run, _, children = await lived(boss(subagent(child), limits=Limits(max_cost_usd=0.1)))
+    assert [child.limits.max_cost_usd for child in children] == [0.02]
+    assert run.journal.records["s1/r1/c0/call"].money["s1/r1/c0"].usd == 0.02
+
+
+async def test_what_a_child_costs_counts_also_where_no_dollars_are_capped() -> None:
+    run, state, _ = await lived(boss(subagent(researcher("a"))))
+    assert run.journal.records["s1/r1/c0/call"].money["s1/r1/c0"].usd == 0.0
+    assert state.cost_usd == pytest.approx(2 * (10 * 3e-6 + 5 * 15e-6) + 10 * 1e-6 + 5 * 4e-6)
+
+
+async def test_under_a_cap_on_dollars_a_child_whose_price_nobody_knows_is_not_started() -> None:
+    agent = boss(subagent(researcher("a")), limits=Limits(max_cost_usd=0.1))
+    run, state, _ = await lived(agent, prices={"scripted/big": PRICES["scripted/big"]})
+    assert (state.status, state.subagents) == ("completed", ())
+    rejected = run.journal.event("s1/r1/c0/result", ToolRejected)
+    assert rejected
+    assert (rejected.reason, "price of every model, and that of scripted/small" in rejected.message) == ("budget", True)
+    assert run.journal.spent.tool_calls == 0
+
+
 async def test_a_child_that_does_not_fit_what_is_left_is_not_started() -> None:
     agent = boss(subagent(researcher()), ask("1", "2"), "done", limits=Limits(max_total_tokens=1_500))
     events = await events_of(agent)
@@ -265,9 +308,21 @@ async def test_a_child_that_does_not_fit_what_is_left_is_not_started() -> None:
     assert of(events, RunCompleted)
 
 
-def local(agent: Agent) -> tuple[LocalRuns, Any]:
-    deployment = Deployment([agent], Settings.from_env({}), model, source, cpython.fetcher)
+PRICES = {"scripted/big": {"input": 3.0, "output": 15.0}, "scripted/small": {"input": 1.0, "output": 4.0}}
+
+
+def local(agent: Agent, prices: Any = PRICES) -> tuple[LocalRuns, RunCreated]:
+    settings = Settings.from_env({"EDGE_AGENT_PRICES": json.dumps(prices)})
+    deployment = Deployment([agent], settings, model, source, cpython.fetcher)
     return LocalRuns(deployment), deployment.configure(StartRun(input="go"))
+
+
+async def lived(agent: Agent, prices: Any = PRICES) -> tuple[InProcessRun, RunState, list[RunState]]:
+    """A run that has ended, and its children; each answer is 10 tokens in and 5 out."""
+    runs, created = local(agent, prices)
+    run = runs.open("boss-1")
+    state = await runs.start(run, created)
+    return run, state, [runs.open(child.child_run_id).state() for child in state.subagents]
 
 
 # -- fork, resume, replay

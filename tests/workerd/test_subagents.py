@@ -153,6 +153,20 @@ def test_an_unknown_profile_is_told_to_the_model_and_nothing_is_started(api: Api
     assert api.state(run_id)["subagents"] == []
 
 
+def test_a_stream_ends_while_only_subagents_work_and_who_comes_back_with_a_cursor_sees_every_record(api: Api) -> None:
+    run_id = api.start(agent="boss", model="asker")
+    child = children(api, run_id)[0]["child_run_id"]
+    call_id = api.until(child, lambda state: state["status"] == "waiting")["approvals"][0]["call_id"]
+    seen = list(api.stream(run_id))
+    assert seen[-1]["type"] == "run.waiting", "the object can sleep"
+    cursor = seen[-1]["seq"]
+    assert list(api.stream(run_id, cursor)) == [], "nothing new: it still waits"
+    api.post(f"/v1/runs/{child}/approvals/{call_id}", {"approved": True})
+    while seen[-1]["type"] != "run.completed":
+        seen += [event for event in api.stream(run_id, seen[-1]["seq"]) if "seq" in event]
+    assert [event for event in seen if "seq" in event] == api.records(run_id)
+
+
 def test_the_list_of_runs_names_the_parent(api: Api) -> None:
     run_id = api.start(agent="boss", model="one")
     api.ended(run_id)
