@@ -43,15 +43,9 @@ from edge_agent.tools.skill_tools import skill_tools
 from edge_agent.tools.toolbox import Toolbox, ToolSource
 from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire import codec
+from edge_agent.wire.content import said
 from edge_agent.wire.export import Exported
-from edge_agent.wire.http import (
-    AgentInfo,
-    ForkChanges,
-    StartRun,
-    ToolInfo,
-    ToolsAnswer,
-    WantedLimits,
-)
+from edge_agent.wire.http import AgentInfo, ForkChanges, StartRun, ToolInfo, ToolsAnswer, WantedLimits
 from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"
@@ -95,9 +89,11 @@ class Deployment:
         self, agent: Agent, request: StartRun, *, limits: Limits, parent: ParentRun | None = None
     ) -> RunCreated:
         models, planner, synthesizer = self._choice.of_run(agent, request)
+        asked = said(request.input)
         created = RunCreated(
             version=keys.VERSION,
-            input=request.input,
+            input=asked.text,
+            attachments=asked.attachments,
             agent_name=agent.name,
             models=models,
             planner_models=planner,
@@ -147,6 +143,7 @@ class Deployment:
         return fork
 
     def _admit(self, agent: Agent, created: RunCreated) -> None:
+        self._choice.require_taken(created, team(agent).values())
         price = self._price(agent)
         require_prices(created, price)
         # The tools of servers are not known before they are asked.

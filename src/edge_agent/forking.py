@@ -92,7 +92,7 @@ class Taker:
         configured = self.configure(cast(RunCreated, records[0].event), changes)
         created = replace(configured, user=payload.get("user"))
         taken = kept(records, approval_changes=changes.approval is not None, limits_change=changes.limits is not None)
-        for name in files_of(taken):
+        for name in files_of([records[0], *taken]):
             await self._file(source, name)
         return numbered(created, source, len(records), taken, self.inbox.journal.clock.now())
 

@@ -28,8 +28,9 @@ from edge_agent.storage.skills import library_over
 from edge_agent.storage.sql import in_memory
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
+from edge_agent.wire.content import HistoryTurn
 from edge_agent.wire.forwarded import forwarded
-from edge_agent.wire.http import HistoryTurn, StartRun
+from edge_agent.wire.http import StartRun
 from edge_agent.wire.settings import Settings
 
 

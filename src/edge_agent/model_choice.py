@@ -1,11 +1,14 @@
 """Which models a run asks in its stages: those of its request, of the deployment's variables, of the agent's code."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from edge_agent.agent import Agent
 from edge_agent.core.errors import ConfigError, Refusal
+from edge_agent.core.events import RunCreated
 from edge_agent.core.model import Model
+from edge_agent.loop.admission import require_taken
 from edge_agent.models.naming import split_models
+from edge_agent.models.taking import takes_of
 from edge_agent.wire.http import ForkChanges, StageModels, StartRun
 from edge_agent.wire.settings import Settings
 
@@ -53,6 +56,14 @@ class ModelChoice:
         for models in changed.values():
             self._resolvable(agent, models, asked=True)
         return changed
+
+    def require_taken(self, created: RunCreated, team: Iterable[Agent]) -> None:
+        """Refuses (422) images and files that a model of the run's stages does not take, or one of the agents that the
+        run may be handed to."""
+        own = (*created.models, *created.planner_models, *created.synthesizer_models)
+        others = (agent for agent in team if agent.name != created.agent_name and agent.model)
+        shown = (*own, *(name for agent in others for name in self.of_agent(agent)))
+        require_taken(created, shown, lambda name: takes_of(name, self._settings))
 
     def check(self, agent: Agent) -> None:
         """Raises ConfigError where a run of this agent could not be started."""

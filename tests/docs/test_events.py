@@ -5,6 +5,7 @@ import re
 from typing import Any, get_args
 
 from edge_agent.core import events as e
+from edge_agent.core.attachments import Attachment
 from edge_agent.core.compaction import Compaction
 from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, Turn
 from edge_agent.core.skills import SkillEntry
@@ -40,6 +41,7 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "OFFERED TOOLS": (e.OfferedTools,),
     "DELIVERED MESSAGE": (e.DeliveredMessage,),
     "ANSWER": (AssistantMessage, ToolCall, OpaquePart),
+    "ATTACHMENT": (Attachment,),
     "FILE": (e.FileRef,),
     "PLAN": (e.Plan, e.PlanStep),
     "OUTCOME": (e.CallOutcome,),

@@ -20,6 +20,7 @@ from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.http.ports import ConnectionMethod, Deps, RunMethod
 from edge_agent.testing import MemoryDirectory, memory_library
+from edge_agent.wire.content import said
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
@@ -35,6 +36,7 @@ class MemoryRuns:
     known: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     asked: list[tuple[str, RunMethod, JsonObject]] = field(default_factory=list[tuple[str, RunMethod, JsonObject]])
     turns: list[JsonObject] = field(default_factory=list[JsonObject])
+    files: list[JsonObject] = field(default_factory=list[JsonObject])
     approval: JsonObject = field(default_factory=dict[str, Any])
     calls: list[JsonObject] = field(default_factory=list[JsonObject])
 
@@ -52,7 +54,7 @@ class MemoryRuns:
             return {**state_of(run_id), "approvals": [self.approval]}
         if method == "calls":
             return {"calls": self.calls}
-        return {"turns": self.turns} if method == "turns" else state_of(run_id)
+        return {"turns": self.turns, "files": self.files} if method == "turns" else state_of(run_id)
 
     def _fork(self, run_id: str, payload: JsonObject) -> JsonObject:
         if payload["source"] not in self.known:
@@ -127,7 +129,12 @@ class OneAgent:
         except ValueError as error:
             raise Refusal(422, "limit_too_high", str(error), field="limits") from error
         return RunCreated(
-            version=1, input=request.input, agent_name="assistant", models=("a/b",), limits=limits, history=turns
+            version=1,
+            input=said(request.input).text,
+            agent_name="assistant",
+            models=("a/b",),
+            limits=limits,
+            history=turns,
         )
 
     async def replay(self, log: Exported) -> Difference | None:

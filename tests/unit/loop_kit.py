@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from edge_agent.core import keys
+from edge_agent.core.attachments import Attachment
 from edge_agent.core.compaction import Compaction
 from edge_agent.core.egress import Fetcher
 from edge_agent.core.errors import Refusal
@@ -50,6 +51,7 @@ class Setting:
     force_text: bool = False
     input: str = "do it"
     history: tuple[Turn, ...] = ()
+    attachments: tuple[Attachment, ...] | None = None
     metadata: JsonObject | None = None
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     declared: tuple[str, ...] = ()
@@ -198,6 +200,7 @@ async def _live(setting: Setting) -> Lived:
         compaction=setting.compaction,
         mode=setting.mode,
         history=setting.history,
+        attachments=setting.attachments,
         metadata=setting.metadata,
         output_schema=setting.output_schema,
         approval=setting.approval,

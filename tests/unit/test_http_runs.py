@@ -72,7 +72,7 @@ async def test_a_run_id_and_a_key_are_two_names_for_one_run() -> None:
         ({"input": ""}, "input"),
         ({"input": " \n"}, "input"),
         ({"input": 5}, "input"),
-        ({"input": ["x"]}, "input"),
+        ({"input": ["x"]}, "input.0"),
         ({"input": "x", "inptu": "y"}, "inptu"),
         ({"input": "x", "agent": ""}, "agent"),
         ({"input": "x", "agent": "nobody"}, "agent"),

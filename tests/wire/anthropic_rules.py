@@ -5,6 +5,7 @@ server answers with the first fault as the real one would.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,9 +23,10 @@ NO_FORCED = re.compile("claude-(fable-5|mythos|opus-5-5|sonnet-5-5)")
 NO_SCHEMA = re.compile("claude-(3|opus-4-2|opus-4-0|sonnet-4-2|sonnet-4-0)")
 MOST_OUTPUT = {"claude-3-haiku": 4_096, "claude-3-5": 8_192, "claude-opus-4-1": 32_000, "claude-sonnet-4-5": 64_000}
 BLOCKS = {
-    "user": {"text", "tool_result"},
+    "user": {"text", "tool_result", "image", "document"},
     "assistant": {"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result"},
 }
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 THOUGHTS = {"thinking", "redacted_thinking"}
 BINDING = "thinking-binding-controls-2026-08-01"
 
@@ -199,8 +201,23 @@ def _well_formed(block: Json) -> bool:
             return isinstance(block["thinking"], str) and bool(block["signature"])
         case "redacted_thinking":
             return bool(block["data"])
+        case "image" | "document":
+            return _sourced(block)
         case _:
             return True
+
+
+def _sourced(block: Json) -> bool:
+    more = {"cache_control", "title"} if block["type"] == "document" else {"cache_control"}
+    types = ("application/pdf",) if block["type"] == "document" else IMAGES
+    source = block["source"]
+    fits = source.keys() == {"type", "media_type", "data"} and source["type"] == "base64"
+    return (
+        fits
+        and source["media_type"] in types
+        and bool(b64decode(source["data"], validate=True))
+        and not (block.keys() - more - {"type", "source"})
+    )
 
 
 def _of_pairs(messages: list[Json]) -> Iterator[str]:

@@ -5,6 +5,7 @@ signatures, and the types of python-genai.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ GENERATION = {
     "maxOutputTokens", "temperature", "topP", "topK", "seed", "stopSequences", "candidateCount", "presencePenalty",
     "frequencyPenalty", "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig",
 }  # fmt: skip
+MEDIA = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf")
 DATA = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -85,6 +87,11 @@ def _part(part: Json, role: str) -> None:
     if "text" in part:
         _must(_is(part["text"], str), "text is a string")
         _must(bool(part["text"]) or "thoughtSignature" in part, "Unable to submit request: a text is empty")
+    if "inlineData" in part:
+        _must(role == "user", "data stands in a user's turn")
+        _known(part["inlineData"], {"mimeType", "data"}, "inline data")
+        _must(part["inlineData"]["mimeType"] in MEDIA, f"Unsupported MIME type: {part['inlineData']['mimeType']}")
+        _must(bool(b64decode(part["inlineData"]["data"], validate=True)), "inlineData.data: Base64 decoding failed")
     if "functionCall" in part:
         _must(role == "model", "a function call stands in a model's turn")
         _named(part["functionCall"], "args")

@@ -24,6 +24,7 @@ OWN_ANSWER_FIELDS = {
     "openrouter": {"reasoning_details"},
     **{name: {"reasoning_content"} for name in ("deepseek", "moonshot", "zai", "fireworks", "llama-server")},
 }  # fmt: skip
+IMAGE = re.compile("data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$")
 NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 ID = re.compile("[a-zA-Z0-9]{9}")  # Mistral's rule; every other server takes such ids as well
 EFFORTS = {"none", "minimal", "low", "medium", "high", "xhigh"}
@@ -115,6 +116,24 @@ def _strict(schema: Json) -> None:
         _strict(inner)
 
 
+def _content(parts: list[Json]) -> None:
+    _must(bool(parts), "content without parts")
+    for part in parts:
+        match part["type"]:
+            case "text":
+                _must(part.keys() == {"type", "text"} and bool(part["text"]), "a text")
+            case "image_url":
+                _must(part.keys() == {"type", "image_url"}, "an image")
+                _known(part["image_url"], {"url", "detail"}, "an image's address")
+                _must(part["image_url"].get("detail", "auto") in {"auto", "low", "high"}, "detail")
+                _must(bool(IMAGE.match(part["image_url"]["url"])), "an image that is no data: address")
+            case "file":
+                _must(part.keys() == {"type", "file"} and part["file"].keys() == {"filename", "file_data"}, "a file")
+                _must(part["file"]["file_data"].startswith("data:application/pdf;base64,"), "a file that is no PDF")
+            case other:
+                raise Refused(f"a part of type {other}")
+
+
 def _messages(messages: list[Json], own: set[str]) -> None:
     waiting: list[str] = []
     seen: set[str] = set()
@@ -122,7 +141,11 @@ def _messages(messages: list[Json], own: set[str]) -> None:
         role = message.get("role")
         _must(role in {"system", "user", "assistant", "tool"}, f"the role {role}")
         _must(role != "system" or at == 0, "a system prompt further in")
-        _must(isinstance(message.get("content"), str), "content that is no text")
+        content: Any = message.get("content")
+        if role == "user" and not isinstance(content, str):
+            _content(content)
+        else:
+            _must(isinstance(content, str), "content that is no text")
         if role == "tool":
             _must(message.keys() == {"role", "tool_call_id", "content"}, "fields of a result")
             _must(message["tool_call_id"] in waiting, "a result without its call")

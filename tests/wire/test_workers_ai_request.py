@@ -66,7 +66,11 @@ def check(inputs: Json) -> None:
     """The demands of the models' published schemas that requests were seen to be refused for."""
     assert inputs["messages"]
     for message in inputs["messages"]:
-        assert type(message["content"]) is str, "content is a string, never null and never parts"
+        content: Any = message["content"]
+        pictured: list[Json] = [] if isinstance(content, str) else content
+        assert pictured or type(message["content"]) is str, "content is a string, but for images, and never null"
+        assert all(part["type"] in ("text", "image_url") for part in pictured)
+        assert all(part["image_url"].keys() == {"url"} for part in pictured if "image_url" in part)
         assert message["role"] in ("system", "user", "assistant", "tool")
         if message["role"] == "tool":
             assert re.fullmatch("[a-zA-Z0-9]{9}", message["tool_call_id"])

@@ -2,6 +2,7 @@
 
 The server checks every request against the rules of the Messages API; one that breaks them would end its run."""
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -160,3 +161,67 @@ def test_a_refusal_is_an_answer_that_explains_itself(api: Api) -> None:
     events = list(api.stream(run_id))
     assert find(events, "model.answered")["finish_reason"] == "filtered"
     assert find(events, "run.completed")["text"] == "I cannot help with that."
+
+
+# -- images and files
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
+PDF = b"%PDF-1.7\n1 0 obj << /Type /Page >> endobj\n" + bytes(range(256)) * 40
+
+
+def parts(task: str) -> list[dict[str, str]]:
+    image = {"type": "image", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    pdf = {"type": "file", "media_type": "application/pdf", "name": "r.pdf", "data": base64.b64encode(PDF).decode()}
+    return [{"type": "text", "text": task}, image, pdf]
+
+
+def sources(seen: dict[str, Any]) -> list[str]:
+    blocks = [block for message in seen["body"]["messages"] for block in message["content"]]
+    return [block["source"]["data"] for block in blocks if "source" in block]
+
+
+def test_an_image_and_a_pdf_reach_the_model_and_stay_with_the_run_its_fork_and_what_continues_it(
+    api: Api, model: Running
+) -> None:
+    run_id = f"looks-{id(api)}"
+    both = [base64.b64encode(content).decode() for content in (PNG, PDF)]
+    api.start("", run_id=run_id, input=parts(f"run {run_id} that talks"))
+    assert api.ended(run_id)["text"] == "One two three four."
+    records = api.records(run_id)
+    created = records[0]
+    assert [(file["media_type"], file["bytes"]) for file in created["attachments"]] == [
+        ("image/png", len(PNG)),
+        ("application/pdf", len(PDF)),
+    ]
+    assert not any(data in json.dumps(records) for data in both)
+    names = [file["name"] for file in created["attachments"]]
+    answer = api.post(f"/v1/runs/{run_id}/fork", {"at": 2})
+    assert answer.status_code == 202, answer.text
+    forked = answer.json()["run_id"]
+    next_one = api.start(f"more of {run_id} that talks", continues=run_id)
+    assert (api.ended(forked)["status"], api.ended(next_one)["status"]) == ("completed", "completed")
+    for one in (run_id, forked, next_one):
+        served = [api.http.get(f"/v1/runs/{one}/files/{name}") for name in names]
+        assert [(got.status_code, got.content) for got in served] == [(200, PNG), (200, PDF)]
+        assert [got.headers["content-type"] for got in served] == ["image/png", "application/pdf"]
+    assert [sources(seen) for seen in asked(model, run_id)] == [both] * 3
+    log = api.http.get(f"/v1/runs/{run_id}/log")
+    replayed = api.http.post("/v1/replay", content=log.content, headers={"content-type": "application/x-ndjson"})
+    assert replayed.json()["differences"] == []
+    assert (
+        api.http.get(f"/v1/runs/{run_id}?include=messages").json()["messages"][0]["attachments"][0]["name"] == names[0]
+    )
+
+
+def test_what_a_model_does_not_take_is_refused_before_there_is_a_run_and_before_there_is_a_fork(api: Api) -> None:
+    run_id = api.start("", input=parts("please: talks"))
+    api.ended(run_id)
+    other = "openai-compatible/text"
+    for answer in (
+        api.post("/v1/runs", {"input": parts("go"), "model": other}),
+        api.post(f"/v1/runs/{run_id}/fork", {"at": 2, "changes": {"model": other}}),
+    ):
+        told = answer.json()
+        assert (answer.status_code, told["code"], told["field"]) == (422, "unsupported_input", "input")
+        assert f"{other} is not known to take image/png, application/pdf" in told["detail"]
+    elsewhere = api.post("/v1/runs", {"input": [{"type": "image", "url": "https://x.example/a.png"}]})
+    assert (elsewhere.status_code, "nothing is fetched" in elsewhere.json()["detail"]) == (422, True)

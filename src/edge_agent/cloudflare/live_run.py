@@ -29,6 +29,7 @@ from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.tools.json_schema import SchemaCheck
 from edge_agent.wire import codec
+from edge_agent.wire.content import lent, taken
 from edge_agent.wire.forwarded import forwarded
 from edge_agent.wire.frames import Framer
 from edge_agent.wire.http import DecideCall, ForkChanges
@@ -166,12 +167,20 @@ class LiveRun:
         self.inbox.cancel(reason)
         return {}
 
+    def _turns(self) -> JsonObject:
+        """With the files that were sent along with them."""
+        told = turns(self.journal)
+        names = dict.fromkeys(file.name for turn in told for file in turn.attachments or ())
+        files = [lent(file) for name in names if (file := self.log.file(name))]
+        return {"turns": [asdict(turn) for turn in told], "files": files}
+
     def obey(self, method: str, payload: JsonObject) -> JsonObject:
         """A command of a client, and what its answer holds besides the state. Raises Refusal."""
         match method:
             case "create":
                 created = _CREATED.validate_python(payload["created"])
-                self.inbox.create(created, payload["fingerprint"], idempotent=payload["idempotent"])
+                files = [taken(file) for file in payload["files"]]
+                self.inbox.create(created, payload["fingerprint"], idempotent=payload["idempotent"], files=files)
             case "cancel" | "cancel_step" | "cancel_subagent":
                 return self._stopped(method, payload)
             case "message":
@@ -181,7 +190,7 @@ class LiveRun:
             case "delete":
                 self.inbox.delete()
             case "turns":
-                return {"turns": [asdict(turn) for turn in turns(self.journal)]}
+                return self._turns()
             case "calls":
                 return {"calls": [asdict(call) for call in answered_calls(self.known().journal.in_order())]}
             case "answer":

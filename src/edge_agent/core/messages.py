@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from edge_agent.core.attachments import Attachment
+
 JsonObject = dict[str, Any]
 
 
@@ -41,6 +43,17 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageWithFiles(UserMessage):
+    """`text` holds the mark of each attachment where it stands."""
+
+    attachments: tuple[Attachment, ...]
+
+
+def user_message(text: str, attachments: tuple[Attachment, ...] | None) -> UserMessage:
+    return MessageWithFiles(text=text, attachments=attachments) if attachments else UserMessage(text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -59,15 +72,17 @@ class ToolMessage:
     role: Literal["tool"] = "tool"
 
 
-Message = UserMessage | AssistantMessage | ToolMessage
+Message = MessageWithFiles | UserMessage | AssistantMessage | ToolMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn of an earlier conversation, given with the request."""
+    """A turn of an earlier conversation, given with the request. `attachments`: of a user's turn; `text` holds their
+    marks."""
 
     role: Literal["user", "assistant"]
     text: str
+    attachments: tuple[Attachment, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """One neutral request, one neutral stream: what every model adapter takes and gives."""
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from edge_agent.core.events import FinishReason
@@ -29,7 +29,8 @@ class ModelRequest:
     system: run-stable, so that caches can hold it; whatever changes stands in the messages behind it.
     max_output_tokens: reasoning included. thinking: None for the provider's own default, "none" for off where that can
     be had. include_thoughts: whether thoughts are wanted in the stream. cache: None where nothing may be kept.
-    metadata: goes to gateways' logs, never to the model. options: fields of the provider's own wire, over everything
+    metadata: goes to gateways' logs, never to the model. files: the bytes of attachments by name; a request that is not
+    about to be sent has none. options: fields of the provider's own wire, over everything
     else.
     """
 
@@ -43,6 +44,7 @@ class ModelRequest:
     include_thoughts: bool = True
     cache: PromptCache | None = None
     metadata: Mapping[str, str] | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
     options: JsonObject | None = None
 
 

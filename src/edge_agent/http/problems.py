@@ -53,8 +53,13 @@ def answer_for(error: Exception) -> Answer:
 def refusal_of(error: ValidationError) -> Refusal:
     """422 with the first field that is wrong, for what is checked outside of the framework."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
+    field = ".".join(_path(first["loc"]))
     return Refusal(422, "invalid_request", f"`{field}` {_sentence(first)}.", field=field)
+
+
+def _path(location: Sequence[object]) -> list[str]:
+    """Without the tags of what may have one of several forms, which stand in brackets."""
+    return [str(part) for part in location if not str(part).startswith("(")]
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
@@ -100,7 +105,7 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def _field_problem(found: Mapping[str, Any]) -> JsonObject:
-    head, *path = (str(part) for part in found["loc"])
+    head, *path = _path(found["loc"])
     return {"field": ".".join(path)[:_MAX_SHOWN], "where": _WHERE.get(head, "body"), "message": _sentence(found)}
 
 

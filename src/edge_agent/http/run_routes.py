@@ -21,6 +21,7 @@ from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps, RunMethod
 from edge_agent.http.run_id import RunId
 from edge_agent.http.run_tokens import run_token
+from edge_agent.wire.content import lent
 from edge_agent.wire.http import (
     CancelRun,
     GiveAnswer,
@@ -105,12 +106,14 @@ def run_routes(deps: Deps) -> APIRouter:
 
 async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) -> RunStartedAnswer:
     run_id = id_of(deps, caller, body.run_id, key)
-    configured = deps.offer.configure(await _admitted(deps, body, run_id, repeats=key is not None))
+    admitted = await _admitted(deps, body, run_id, repeats=key is not None)
+    configured = deps.offer.configure(admitted)
     created = replace(configured, user=caller.name)
     payload: JsonObject = {
         "created": _CREATED.dump_python(created, mode="json"),
         "fingerprint": fingerprint(body),
         "idempotent": key is not None,
+        "files": [lent(file) for file in admitted.files],
     }
     token = run_token(await deps.run_token_key(), run_id, deps.clock.now())
     state = await deps.runs.call(run_id, "create", payload)

@@ -1,11 +1,11 @@
 """Whether a run can work at all under its caps, judged before it is created."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.hooks import AgentSpec
-from edge_agent.core.messages import ToolSpec, UserMessage
+from edge_agent.core.messages import ToolSpec, UserMessage, user_message
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.price import FREE, Price
 from edge_agent.loop import budget, prompts
@@ -16,6 +16,7 @@ from edge_agent.loop.selection import at_first, catalogue, for_plans
 from edge_agent.loop.work import ONE_MORE_REPORT
 
 PriceOf = Callable[[str], Price | None]
+Takes = Callable[[str], Collection[str]]
 
 
 def require_prices(created: RunCreated, price: PriceOf) -> None:
@@ -30,6 +31,20 @@ def require_prices(created: RunCreated, price: PriceOf) -> None:
                 "in dollars per million tokens, or leave max_cost_usd out."
             )
             raise Refusal(422, "unknown_price", message, field="limits.max_cost_usd", model=name)
+
+
+def require_taken(created: RunCreated, models: Iterable[str], takes: Takes) -> None:
+    """Refuses images and files that one of these models does not take. `takes`: media types, by the model's name."""
+    sent = dict.fromkeys(file.media_type for file in created.files)
+    for name in dict.fromkeys(models) if sent else ():
+        taken = takes(name)
+        if missing := [media_type for media_type in sent if media_type not in taken]:
+            message = (
+                f"The model {name} is not known to take {', '.join(missing)}; it takes "
+                f"{', '.join(taken) or 'text only'}. Ask another model, leave these parts out, or, where the model "
+                "does take them, say so by `takes` of its entry in EDGE_AGENT_PROVIDERS."
+            )
+            raise Refusal(422, "unsupported_input", message, field="input", model=name, takes=list(taken))
 
 
 def require_room(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec], window: int, price: PriceOf) -> None:
@@ -61,9 +76,10 @@ def require_room(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec
 
 
 def _direct(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
+    said = user_message(created.input, created.attachments)
     system, asked = (
         prompts.system(agent.instructions),
-        (*Past(created.history).messages, UserMessage(text=created.input)),
+        (*Past(created.history).messages, said),
     )
     first = ModelRequest(system=system, messages=asked, tools=at_first(agent, tools))
     return first, ModelRequest(system=system, messages=(*asked, UserMessage(text=prompts.LAST_ROUND)))
@@ -71,7 +87,7 @@ def _direct(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) ->
 
 def _planned(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
     brief = f"{prompts.request(created.input)}\n\n{prompts.plan_so_far([], [])}"
-    messages = (*Past(created.history).messages, UserMessage(text=brief))
+    messages = (*Past(created.history).messages, user_message(brief, created.attachments))
     first = ModelRequest(
         system=f"{prompts.of_stage(prompts.PLANNER, agent.instructions)}\n\n{catalogue(agent, tools)}",
         messages=messages,

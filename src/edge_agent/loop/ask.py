@@ -20,12 +20,13 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.hooks import Reject
 from edge_agent.core.journal import Draft
-from edge_agent.core.messages import AssistantMessage
+from edge_agent.core.messages import AssistantMessage, MessageWithFiles
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import StoredFile
 from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import budget
 from edge_agent.loop.charge import Charge, crossing, tell_usage, unheard
+from edge_agent.loop.estimates import of_files
 from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
 from edge_agent.loop.offer import described, offer
@@ -184,17 +185,22 @@ async def _begin(walk: Walk, question: Question, number: int, tries: Tries) -> M
         tools=tools,
     )
     walk.write(Draft(key=key, event=requested, money={key: held.amount}), files=files)
-    attempt = _Attempt(
-        walk=walk,
-        question=question,
-        tries=tries,
-        key=key,
-        model=model,
-        request=request,
-        requested=requested,
-        charge=Charge(walk=walk, key=key, stage=question.stage, input_tokens=tokens, held=held, price=prices.call),
+    of_these = of_files(*request.messages)
+    charge = Charge(
+        walk=walk, key=key, stage=question.stage, input_tokens=tokens, of_files=of_these, held=held, price=prices.call
     )
-    await _make(attempt)
+    await _make(
+        _Attempt(
+            walk=walk,
+            question=question,
+            tries=tries,
+            key=key,
+            model=model,
+            request=request,
+            requested=requested,
+            charge=charge,
+        )
+    )
     return requested
 
 
@@ -249,7 +255,7 @@ async def _make(attempt: _Attempt) -> None:
     question, most = attempt.question, attempt.charge.held.most
     listener = Listener(walk, question.key, attempt.key, question.stage, heard, most=most, until=attempt.until)
     try:
-        await walk.effect(attempt.key, listener.listen(attempt.model, attempt.request))
+        await walk.effect(attempt.key, listener.listen(attempt.model, _with_files(walk, attempt.request)))
     except Cut:
         walk.ready()  # the end of the run ends the attempt; that of a step is recorded here
         _cut_off(attempt, heard)
@@ -262,6 +268,18 @@ async def _make(attempt: _Attempt) -> None:
         await _failed(attempt, heard, ModelError("bad-answer", message, retryable=False))
     else:
         await _answered(attempt, heard, walk.ports.clock.now() - began)
+
+
+def _with_files(walk: Walk, request: ModelRequest) -> ModelRequest:
+    """With the bytes of what was sent along, which are read here and kept nowhere."""
+    names = {
+        file.name
+        for message in request.messages
+        if isinstance(message, MessageWithFiles)
+        for file in message.attachments
+    }
+    found = [file for name in names if (file := walk.journal.log.file(name))]
+    return replace(request, files={file.name: file.content for file in found}) if found else request
 
 
 async def _answered(attempt: _Attempt, heard: Heard, latency: int) -> None:

@@ -234,27 +234,29 @@ def too_low(
 
 
 # -- afterwards
-def counted(limits: Limits, reported: Usage | None, estimate: Usage) -> Usage:
+def counted(limits: Limits, reported: Usage | None, estimate: Usage, of_files: int = 0) -> Usage:
     """What an attempt is charged with: the provider's count, or our estimate where there is none.
 
-    Under a cap a count that is not plausible is not taken: it would let the run spend what it has not got."""
+    Under a cap a count that is not plausible is not taken: it would let the run spend what it has not got. `of_files`:
+    how much of the estimated input is that of images and files, which may be far too high."""
     if reported is None or not is_capped(limits):
         return reported or estimate
     return replace(
         reported,
-        input=_plausible(reported.input, estimate.input),
+        input=_plausible(reported.input, estimate.input, estimate.input - of_files),
         output=_plausible(reported.output, estimate.output),
         reasoning=_plausible(reported.reasoning, estimate.reasoning),
     )
 
 
-def _plausible(count: int, estimate: int) -> int:
-    return count if count >= IMPLAUSIBLE * estimate else estimate
+def _plausible(count: int, estimate: int, sure: int | None = None) -> int:
+    """`sure`: so much of the estimate is close to the truth; None: all of it."""
+    return count if count >= IMPLAUSIBLE * (estimate if sure is None else sure) else estimate
 
 
-def heard_of(limits: Limits, reported: Usage | None, estimate: Usage) -> Usage:
+def heard_of(limits: Limits, reported: Usage | None, estimate: Usage, of_files: int = 0) -> Usage:
     """Of an attempt that was left or broke off: at least what was received, for what was reported came before that."""
-    usage = counted(limits, reported, estimate)
+    usage = counted(limits, reported, estimate, of_files)
     if not is_capped(limits) and usage.output >= IMPLAUSIBLE * estimate.output:
         return usage
     output, reasoning = max(usage.output, estimate.output), max(usage.reasoning, estimate.reasoning)

@@ -25,7 +25,8 @@ _PHASES: Mapping[Stage, Literal["plan", "execute", "replan", "synthesize", "comp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """`key`: of the attempt, under which it was reserved and is settled. `input_tokens`: estimated."""
+    """`key`: of the attempt, under which it was reserved and is settled. `input_tokens`: estimated, `of_files` of them
+    those of images and files."""
 
     walk: Walk
     key: str
@@ -33,13 +34,14 @@ class Charge:
     input_tokens: int
     held: budget.Reserve
     price: Price
+    of_files: int = 0
 
     def usage(self, heard: Heard) -> Usage:
         limits, thought = self.walk.created.limits, heard.thought_meter.tokens
         said = heard.meter.tokens + heard.pending.tokens + thought
         estimate = Usage(input=self.input_tokens, output=said, reasoning=thought)
         whole = heard.finish_reason is not None and not heard.left
-        return (budget.counted if whole else budget.heard_of)(limits, heard.usage, estimate)
+        return (budget.counted if whole else budget.heard_of)(limits, heard.usage, estimate, self.of_files)
 
     def amount(self, usage: Usage) -> Amount:
         return spent_by(usage, self.price)

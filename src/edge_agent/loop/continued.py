@@ -19,5 +19,6 @@ def turns(journal: Journal) -> tuple[Turn, ...]:
         raise Refusal(409, "run_not_ended", message)
     created, end = journal.created, cast(Terminal, journal.ended.event)
     answer = (Turn(role="assistant", text=end.text),) if end.text.strip() else ()
+    asked = Turn(role="user", text=created.input, attachments=created.attachments)
     compacted = compacted_history(created, journal.types.get("context.compacted", ()))
-    return (*(compacted or created.history), Turn(role="user", text=created.input), *answer)
+    return (*(compacted or created.history), asked, *answer)

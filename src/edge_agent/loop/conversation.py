@@ -16,7 +16,7 @@ from edge_agent.core.events import (
     RunCreated,
 )
 from edge_agent.core.hooks import AgentSpec
-from edge_agent.core.messages import Message, UserMessage
+from edge_agent.core.messages import Message, UserMessage, user_message
 from edge_agent.core.model import Model, ModelRequest
 from edge_agent.core.ports import Record
 from edge_agent.core.signals import Cancelled, Suspend
@@ -60,7 +60,7 @@ class _Recalling(ReplayWalk):
         self.attempt = ""
         self.shown: tuple[Message, ...] = (
             *Past(self.created.history).messages,
-            UserMessage(text=self.created.input),
+            user_message(self.created.input, self.created.attachments),
         )
 
     def hand_over(self, name: str | None) -> None:

@@ -14,7 +14,7 @@ from edge_agent.core.events import (
     StopReason,
 )
 from edge_agent.core.journal import Draft
-from edge_agent.core.messages import Message, ToolSpec, UserMessage
+from edge_agent.core.messages import Message, ToolSpec, UserMessage, user_message
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts, sign_in, skills
@@ -66,7 +66,7 @@ class Assignment:
 
 async def direct(walk: Walk) -> Ending:
     """Raises what `ask` and `call_tools` raise."""
-    past, asked = Past(walk.created.history), UserMessage(text=walk.created.input)
+    past, asked = Past(walk.created.history), user_message(walk.created.input, walk.created.attachments)
     known = walk.skills  # what is loaded meanwhile stands in the conversation
     work = Assignment(
         scope=SCOPE,

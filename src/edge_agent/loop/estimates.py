@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from edge_agent.core.canonical import canonical
-from edge_agent.core.messages import AssistantMessage, Message, ToolMessage, ToolSpec
+from edge_agent.core.messages import AssistantMessage, Message, MessageWithFiles, ToolMessage, ToolSpec
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.tokens import estimate
 
@@ -47,7 +47,13 @@ def _of_message(message: Message) -> int:
     if isinstance(message, AssistantMessage):
         tokens += sum(_of_call(call.name, canonical(call.arguments)) for call in message.calls)
         tokens += sum(estimate(canonical(part.data)) for part in message.opaque)
-    return tokens + (estimate(message.name) if isinstance(message, ToolMessage) else 0)
+    return tokens + of_files(message) + (estimate(message.name) if isinstance(message, ToolMessage) else 0)
+
+
+def of_files(*messages: Message) -> int:
+    """Tokens of images and PDF files alone."""
+    with_files = (message for message in messages if isinstance(message, MessageWithFiles))
+    return sum(file.tokens for message in with_files for file in message.attachments)
 
 
 def _of_call(name: str, arguments: str) -> int:

@@ -117,7 +117,7 @@ def files_of(records: Sequence[Record]) -> list[str]:
 
 
 def _files(event: RecordedEvent) -> Iterator[str]:
-    if isinstance(event, ToolResult):
+    if isinstance(event, RunCreated | ToolResult):
         yield from (file.name for file in event.files)
     elif isinstance(event, Boundary | ModelRequested) and event.tools and any(map(is_of_server, event.tools.names)):
         yield file_name(event.tools)

@@ -18,7 +18,7 @@ from edge_agent.core.events import (
     RunResumed,
 )
 from edge_agent.core.journal import Draft, Journal
-from edge_agent.core.ports import Record
+from edge_agent.core.ports import Record, StoredFile
 from edge_agent.loop import close, decisions
 from edge_agent.loop.driver import Driver
 
@@ -28,11 +28,15 @@ class Inbox:
     journal: Journal
     driver: Driver
 
-    def create(self, created: RunCreated, fingerprint: str, *, idempotent: bool) -> None:
-        """The same request under the same Idempotency-Key finds its run; anything else meets 409."""
+    def create(
+        self, created: RunCreated, fingerprint: str, *, idempotent: bool, files: Sequence[StoredFile] = ()
+    ) -> None:
+        """The same request under the same Idempotency-Key finds its run; anything else meets 409. `files`: what was
+        sent along."""
         if not self.found(fingerprint, idempotent=idempotent):
             self.driver.wake()
-            self.journal.append("note", Draft(key=keys.RUN, event=created), meta=self._meta(fingerprint))
+            draft, meta = Draft(key=keys.RUN, event=created), self._meta(fingerprint)
+            self.journal.append("note", draft, files=files, meta=meta)
 
     def fork(self, records: Sequence[Record], fingerprint: str, *, idempotent: bool) -> None:
         """Like create, with the records that the fork begins with."""

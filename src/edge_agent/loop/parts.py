@@ -6,24 +6,26 @@ from typing import Protocol
 
 from edge_agent.core.events import ContextCompacted, Part
 from edge_agent.core.history import older_turns, summary_turn
-from edge_agent.core.messages import AssistantMessage, Message, Turn, UserMessage
+from edge_agent.core.messages import AssistantMessage, Message, Turn, user_message
 from edge_agent.core.tokens import estimate
 from edge_agent.loop import prompts
+from edge_agent.loop.estimates import of_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Older:
     """What a summary would stand for: its pieces in order, their keys (or how many turns it is then), and the summary
-    so far, which the new one takes in."""
+    so far, which the new one takes in. `files`: tokens of images and files that go with the pieces."""
 
     pieces: Sequence[str]
     earlier: str
     replaces: tuple[str, ...] = ()
     turns: int = 0
+    files: int = 0
 
     @property
     def tokens(self) -> int:
-        return sum(map(estimate, self.pieces)) + estimate(self.earlier)
+        return sum(map(estimate, self.pieces)) + estimate(self.earlier) + self.files
 
 
 class Foldable(Protocol):
@@ -61,7 +63,8 @@ class Past:
         if not fresh:
             return None
         pieces = [prompts.said_by(turn.role, turn.text) for turn in fresh]
-        return Older(pieces=pieces, earlier=self._summary, turns=self._folded + len(fresh))
+        files = of_files(*map(_message, fresh))
+        return Older(pieces=pieces, earlier=self._summary, turns=self._folded + len(fresh), files=files)
 
     def take(self, folded: ContextCompacted) -> None:
         self._folded, self._summary = folded.turns, folded.summary or ""
@@ -72,4 +75,4 @@ class Past:
 
 
 def _message(turn: Turn) -> Message:
-    return UserMessage(text=turn.text) if turn.role == "user" else AssistantMessage(text=turn.text)
+    return user_message(turn.text, turn.attachments) if turn.role == "user" else AssistantMessage(text=turn.text)

@@ -18,6 +18,7 @@ from edge_agent.core.tokens import estimate
 from edge_agent.loop import budget, prompts, skills
 from edge_agent.loop.ask import crossing
 from edge_agent.loop.direct import Assignment, Ending, Worked, direct, rounds
+from edge_agent.loop.estimates import of_files
 from edge_agent.loop.hooking import may
 from edge_agent.loop.parts import Past
 from edge_agent.loop.stages import decide, make_plan, synthesize
@@ -238,5 +239,6 @@ def _over(walk: Walk, work: Work) -> budget.Overrun | None:
     if over is not None or not budget.is_capped(limits):
         return over
     kept = kept_for_answer(walk, work)
-    tokens = sum(estimate(message.text) for message in briefing(walk, work) if isinstance(message, UserMessage))
+    told = [message for message in briefing(walk, work) if isinstance(message, UserMessage)]
+    tokens = sum(estimate(message.text) for message in told) + of_files(*told)
     return budget.overrun_of(walk, walk.created.models[0], tokens, budget.LEAST_OUTPUT, kept)

@@ -15,7 +15,7 @@ from edge_agent.core.events import (
     StepCompleted,
     StopReason,
 )
-from edge_agent.core.messages import Message, UserMessage
+from edge_agent.core.messages import Message, user_message
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts, skills
@@ -133,7 +133,7 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
     parts = [prompts.request(walk.created.input), *prompts.plan_so_far(reports(walk, work), ahead)]
     if work.said:
         parts.append(prompts.said_meanwhile(work.said))
-    return (*work.past.messages, UserMessage(text="\n\n".join([*parts, *more])))
+    return (*work.past.messages, user_message("\n\n".join([*parts, *more]), walk.created.attachments))
 
 
 # -- the answer at the end, and what is kept for it

@@ -50,9 +50,12 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+
 class Provider(Entry):
     """A further endpoint, used as `name/model`. `key` is the name of the secret that holds its key; `context_window` is
-    that of its models, in tokens."""
+    that of its models, in tokens; `takes` the images and files they take."""
 
     base_url: Url
     key: str | None = None
@@ -62,6 +65,7 @@ class Provider(Entry):
     headers: Headers = Field(default_factory=dict, repr=False)
     options: JsonObject = Field(default_factory=dict)
     context_window: int | None = Field(default=None, strict=True, ge=LEAST_WINDOW)
+    takes: tuple[ImageType | Literal["application/pdf"], ...] | None = None
 
 
 class IdentityProviderSettings(Entry):

@@ -2,27 +2,24 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from edge_agent.core.approval import Decision
 from edge_agent.core.canonical import canonical
 from edge_agent.core.difference import Difference
 from edge_agent.core.events import ApprovalMode, ForkedFrom, Mode, ToolRule
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import StoredFile
 from edge_agent.core.state import Status
+from edge_agent.wire.asked import Asked, Text
+from edge_agent.wire.content import MAX_ATTACHMENTS, HistoryTurn, Said, TextOrParts, TextTurn, said
 from edge_agent.wire.entries import TOOL_GLOB
 
 RUN_ID_PATTERN = r"^[a-zA-Z0-9_-]{1,128}$"
 MAX_METADATA = 16_384
 MAX_TURNS = 1_000
 _MAX_COUNT = 1_000_000_000_000
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text
 
 
 def _small_json(value: JsonObject) -> JsonObject:
@@ -35,17 +32,10 @@ def _small_json(value: JsonObject) -> JsonObject:
     return value
 
 
-Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"minLength": 1})]
 Metadata = Annotated[JsonObject, AfterValidator(_small_json)]
 Count = Annotated[int, Field(strict=True, gt=0, le=_MAX_COUNT)]
 Dollars = Annotated[float, Field(gt=0, le=_MAX_COUNT, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, le=_MAX_COUNT, allow_inf_nan=False)]
-
-
-class Asked(BaseModel):
-    """A body a client sends: unknown fields are refused, so that a misspelt one is not lost without a word."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class WantedLimits(Asked):
@@ -70,16 +60,6 @@ class WantedLimits(Asked):
         return self.model_dump(exclude_none=True)
 
 
-class HistoryTurn(Asked):
-    """A turn of an earlier conversation."""
-
-    role: Literal["user", "assistant"]
-    text: Text
-
-    def turn(self) -> Turn:
-        return Turn(role=self.role, text=self.text)
-
-
 # `provider/model`, or a name the agent has for one.
 ModelName = Annotated[str, Field(max_length=256, pattern=r"^((@cf|[a-z0-9][a-z0-9_-]*)/\S+|[a-z0-9][a-z0-9_-]{0,63})$")]
 
@@ -98,7 +78,10 @@ ToolRules = dict[Annotated[str, Field(pattern=TOOL_GLOB)], Literal["ask", "deny"
 class StartRun(Asked):
     """POST /v1/runs. Only `input` is needed."""
 
-    input: Text = Field(description="The task, as text.", examples=["What is 17 * 23?"])
+    input: TextOrParts = Field(
+        description="The task: a text, or parts: texts, images and files with their bytes.",
+        examples=["What is 17 * 23?"],
+    )
     agent: str | None = Field(default=None, min_length=1, max_length=128, description="One of GET /v1/agents.")
     mode: Mode | None = None
     model: ModelName | None = None
@@ -130,11 +113,27 @@ class StartRun(Asked):
             raise ValueError("names a run whose turns become the history, and `history` is given as well: send one")
         return run_id
 
+    @model_validator(mode="after")
+    def _not_too_many(self) -> "StartRun":
+        if (count := len({file.name for one in self.said for file in one.files})) > MAX_ATTACHMENTS:
+            raise ValueError(f"has {count} images and PDF files in `input` and `history`; at most {MAX_ATTACHMENTS}")
+        return self
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """The input, then the turns of the history."""
+        return (said(self.input), *(turn.said for turn in self.history))
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """What is sent along, each once."""
+        return tuple({file.name: file for one in self.said for file in one.files}.values())
+
 
 class CompactHistory(Asked):
     """POST /v1/compact."""
 
-    history: tuple[HistoryTurn, ...] = Field(min_length=1, max_length=MAX_TURNS)
+    history: tuple[TextTurn, ...] = Field(min_length=1, max_length=MAX_TURNS)
     force: bool = Field(default=False, strict=True, description="Also where the history fits the context window.")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from edge_agent.core.attachments import Attachment
 from edge_agent.core.compaction import Compaction
 from edge_agent.core.limits import BudgetKind, Limits
 from edge_agent.core.messages import JsonObject, Turn
@@ -55,6 +56,7 @@ class RunCreated:
     models: the executor's, with fallbacks in order; also the planner's and the synthesizer's where those are empty.
     user: who started it, by the name of the token; MCP servers that ask for a login are used as this user.
     library: which skills of the library are listed at its beginning; None: it is not asked.
+    attachments: what was sent along with the input, which holds a mark where each stood.
     """
 
     version: int
@@ -75,7 +77,13 @@ class RunCreated:
     compaction: Compaction = field(default_factory=Compaction)
     user: str | None = None
     library: tuple[Origin, ...] | None = None
+    attachments: tuple[Attachment, ...] | None = None
     type: Literal["run.created"] = "run.created"
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        """What was sent along with the input and the history."""
+        return tuple(file for said in (self, *self.history) for file in said.attachments or ())
 
     @property
     def depth(self) -> int:

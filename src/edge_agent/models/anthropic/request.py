@@ -28,7 +28,7 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
     max_tokens = _max_tokens(request, family)
     choice, not_demanded = _tool_choice(request, form, family)
     tools, not_told = _tools(request, form, choice)
-    turns = turns_of(request.messages, endpoint.provider, model, thinks=True)
+    turns = turns_of(request, endpoint.provider, model, thinks=True)
     thinking = thought(
         request,
         family,
@@ -37,7 +37,7 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
         unopened=opens_without_thought(turns),
     )
     if not thinking.on:
-        turns = turns_of(request.messages, endpoint.provider, model, thinks=False)
+        turns = turns_of(request, endpoint.provider, model, thinks=False)
     body: JsonObject = {
         "model": model,
         "max_tokens": max_tokens,

@@ -30,7 +30,7 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> Call:
     body: JsonObject = {
         **({"systemInstruction": {"parts": [{"text": system}]}} if system else {}),
         **tools,
-        "contents": contents(request.messages, endpoint.provider, model, signed=family.signed),
+        "contents": contents(request, endpoint.provider, model, signed=family.signed),
         **({"generationConfig": generation} if generation else {}),
     }
     for options in (endpoint.profile.options, endpoint.options, request.options or {}):

@@ -1,12 +1,14 @@
 """The pure half of asking: a neutral request in, the body of a chat completion out."""
 
 import json
+from collections.abc import Mapping
 
-from edge_agent.core.messages import AssistantMessage, JsonObject, Message, ToolMessage
+from edge_agent.core.messages import AssistantMessage, JsonObject, Message, MessageWithFiles, ToolMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.models.asking import schema_in_words
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.openai_chat import json_tools
+from edge_agent.models.openai_chat.content import content_of
 from edge_agent.models.openai_chat.replay import put_back
 from edge_agent.models.openai_chat.schema_fields import SchemaFields
 from edge_agent.models.openai_chat.thinking import thinking_fields
@@ -47,16 +49,18 @@ def build(request: ModelRequest, endpoint: Endpoint, model: str) -> tuple[JsonOb
 
 
 def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
-    return [told for message in request.messages if (told := told_message(message, provider, model)) is not None]
+    told = (told_message(message, provider, model, request.files) for message in request.messages)
+    return [message for message in told if message is not None]
 
 
-def told_message(message: Message, provider: str, model: str) -> JsonObject | None:
+def told_message(message: Message, provider: str, model: str, files: Mapping[str, bytes]) -> JsonObject | None:
     """None for an answer that said nothing at all: many servers refuse an empty one."""
     if isinstance(message, AssistantMessage):
         return _assistant(message, provider, model) if message.text or message.calls else None
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
-    return {"role": "user", "content": message.text}
+    content = content_of(message, files) if isinstance(message, MessageWithFiles) else message.text
+    return {"role": "user", "content": content}
 
 
 def _assistant(message: AssistantMessage, provider: str, model: str) -> JsonObject:

@@ -1,5 +1,7 @@
 """The pure half of asking: a neutral request in, the inputs of a model of Workers AI out."""
 
+from typing import cast
+
 from edge_agent.core.messages import JsonObject, Message, ToolMessage, ToolSpec
 from edge_agent.core.model import ModelRequest
 from edge_agent.models.adapter import Call
@@ -43,8 +45,20 @@ def forced(request: ModelRequest) -> bool:
 
 def _messages(request: ModelRequest, provider: str, model: str) -> list[JsonObject]:
     """Those of OpenAI's form; the legacy form knows a result by the tool's name."""
-    told = ((message, told_message(message, provider, model)) for message in request.messages)
-    return [fields | _named(message) for message, fields in told if fields is not None]
+    told = ((message, told_message(message, provider, model, request.files)) for message in request.messages)
+    return [_plain_images(fields) | _named(message) for message, fields in told if fields is not None]
+
+
+def _plain_images(message: JsonObject) -> JsonObject:
+    """The details of an image are a field of OpenAI's alone."""
+    if not isinstance(message["content"], list):
+        return message
+    parts = cast(list[JsonObject], message["content"])
+    return message | {
+        "content": [
+            {**part, "image_url": {"url": part["image_url"]["url"]}} if "image_url" in part else part for part in parts
+        ]
+    }
 
 
 def _named(message: Message) -> JsonObject:
