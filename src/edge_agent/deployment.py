@@ -298,11 +298,15 @@ class Deployment:
         return [*tools, *built_in, *skill_tools(self._skills(agent), self.settings.declared_secrets())]
 
     def mcp_server(self, name: str) -> McpServer:
-        """The server of this name that asks for a login. Raises ConfigError where there is none."""
-        for agent in self._everyone.values():
-            server = servers_of(agent, self.settings).get(name)
-            if server is not None and server.oauth is not None:
-                return server
+        """The server of this name that asks for a login. Raises ConfigError where there is none, or two agents mean
+        different ones."""
+        named = (servers_of(agent, self.settings).get(name) for agent in self._everyone.values())
+        found = [server for server in named if server is not None and server.oauth is not None]
+        if any((server.url, server.oauth) != (found[0].url, found[0].oauth) for server in found):
+            fault = "two agents give this name to servers with different logins, and a login goes by the name"
+            raise ConfigError(f"mcp_servers[{name!r}]", fault, '{"docs": McpServer(…), "other-docs": McpServer(…)}')
+        if found:
+            return found[0]
         example = '{"docs": {"url": "https://docs.example.com/mcp", "auth": "oauth"}}'
         raise ConfigError("EDGE_AGENT_MCP_SERVERS", f"no server {name} with OAuth is configured", example)
 
@@ -373,7 +377,10 @@ class Deployment:
     def _check(self, agent: Agent) -> None:
         """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
         self._toolbox(agent)
-        require_secrets(servers_of(agent, self.settings), self.settings.secrets)
+        servers = servers_of(agent, self.settings)
+        require_secrets(servers, self.settings.secrets)
+        for name in (name for name, server in servers.items() if server.oauth):
+            self.mcp_server(name)
         if agent.name in self._own_runs:
             self._choice.check(agent)
             permissions.mode_of(agent, self.settings)

@@ -42,8 +42,6 @@ SCENARIO_SECONDS = 45
 NOT_PASSED: Mapping[str, str] = {
     "auth/2025-03-26-oauth-metadata-backcompat": "its metadata name another issuer than the one they are asked of, and "
     "we check the issuer (RFC 8414, section 3.3)",
-    "elicitation-sep1034-client-defaults": "the older generation holds a call open until a person has answered; that "
-    "may take days, so the call is cancelled and made again with the answer, which the suite takes for a failure",
 }
 
 

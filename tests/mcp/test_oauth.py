@@ -35,6 +35,7 @@ SCRIPT = {
     "look": [call("docs__lookup", q="one"), {"text": "Looked."}],
     "charge": [call("docs__charge", amount=3), call("docs__charge", amount=4), {"text": "Charged."}],
     "slowly": [call("docs__slow", steps=40), call("docs__charge", amount=5), {"text": "Charged."}],
+    "endless": [call("docs__slow", steps=3_000)],
     "brief": [*(call("brief__slow", steps=steps) for steps in range(10, 10 + ROUNDS)), {"text": "Twenty times."}],
 }
 
@@ -74,6 +75,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "EDGE_AGENT_MODEL": "openai-compatible/look",
             "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
             "EDGE_AGENT_MCP_SERVERS": json.dumps(servers),
+            "EDGE_AGENT_TOOL_SELECTION": "all",
             "EDGE_AGENT_LIMITS": json.dumps({"max_steps": ROUNDS + 1}),
         }
         with serve(state=state, variables=variables) as server:
@@ -245,6 +247,20 @@ def test_a_call_that_nobody_may_make_any_more_waits_for_a_login_and_is_made_once
     assert called == ["s1/r1/c0/call", "s1/r2/c0/call", "s1/r2/c0/call/1"]
     charges = log_of(place.docs)["charges"]
     assert [charges[name] for name in charges if '"amount": 5' in name] == [1]
+
+
+def test_a_call_that_is_cancelled_is_cancelled_at_the_server_behind_the_login(
+    place: Place, alice: Api, browser: Browser
+) -> None:
+    for server in ("docs", "brief"):
+        connected(alice, browser, server)
+    called, cancelled = count(place.docs, "call", "slow"), count(place.docs, "cancelled")
+    run_id = alice.start(model="endless")
+    alice.until(run_id, lambda _: count(place.docs, "call", "slow") > called)
+    assert alice.post(f"/v1/runs/{run_id}/cancel").status_code < 300
+    alice.until(run_id, lambda _: count(place.docs, "cancelled") == cancelled + 1)
+    assert alice.ended(run_id)["status"] == "cancelled"
+    assert find(alice.records(run_id), "tool.unknown")["cause"] == "cancelled"
 
 
 def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(place: Place, alice: Api, browser: Browser) -> None:

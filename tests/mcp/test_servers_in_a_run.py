@@ -36,8 +36,26 @@ SCRIPT = {
     ],
     "reverse": [{"calls": [call("docs__slow", steps=30), call("docs__lookup", q="two")]}, {"text": "Done."}],
     "grown": [{"calls": [call("docs__slow", steps=41)]}, {"calls": [call("docs__tool_151")]}, {"text": "Done."}],
+    "rotated": [
+        {"calls": [call("keyed__slow", steps=100)]},
+        {"calls": [call("keyed__charge", amount=7)]},
+        {"text": "Ok."},
+    ],
     "misfit": [{"calls": [call("docs__bad_structured")]}, {"text": "Done."}],
 }
+
+AGENTS = """
+import js
+from edge_agent import Agent, McpServer
+
+
+async def token():
+    answer = await js.fetch("{url}/_token")
+    return {{"authorization": "Bearer " + await answer.text()}}
+
+
+agents = [Agent(name="assistant", mcp_servers={{"keyed": McpServer(url="{url}/mcp", get_headers=token)}})]
+"""
 
 
 @dataclass
@@ -65,6 +83,7 @@ class Place:
     worker: Server
     docs: Running
     elsewhere: Running
+    keyed: Running
     old: Restartable
 
 
@@ -76,6 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         running("mcp_server.py") as docs,
         running("mcp_server.py") as elsewhere,
         running("mcp_server.py", "--never") as mute,
+        running("mcp_server.py", "--token", "first") as keyed,
         running("model_server.py", "--script", str(state / "script.json")) as model,
         old.stack,
     ):
@@ -93,8 +113,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "EDGE_AGENT_MCP_SERVERS": json.dumps(servers),
             "EDGE_AGENT_TOOL_SELECTION": "all",
         }
-        with serve(state=state, variables=variables) as server:
-            yield Place(server, docs, elsewhere, old)
+        overlay = state / "overlay"
+        overlay.mkdir()
+        (overlay / "agents.py").write_text(AGENTS.format(url=keyed.url))
+        with serve(state=state, overlay=overlay, variables=variables) as server:
+            yield Place(server, docs, elsewhere, keyed, old)
 
 
 @pytest.fixture
@@ -158,6 +181,17 @@ def test_a_tool_that_is_announced_in_the_middle_of_a_run_can_be_called_in_its_ne
     offered = [event["tools"]["names"] for event in records if event["type"] == "boundary"]
     assert ["docs__tool_151" in names for names in offered] == [False, True, True]
     assert outputs(records)["s1/r2/c0/result"] == "tool_151"
+
+
+def test_new_headers_are_sent_from_the_next_round_of_a_run_that_is_under_way(place: Place, api: Api) -> None:
+    run_id = api.start(model="rotated")
+    api.until(run_id, lambda _: ["call", "slow"] in log_of(place.keyed.url)["log"])
+    httpx2.post(f"{place.keyed.url}/_token", params={"value": "second"}, timeout=30).raise_for_status()
+    assert api.post("/v1/mcp/reconnect").status_code == 200
+    before = len(log_of(place.keyed.url)["seen"])
+    assert outputs(completed(api, run_id)) == {"s1/r1/c0/result": "slept", "s1/r2/c0/result": "charged 7"}
+    after = log_of(place.keyed.url)["seen"][before:]
+    assert {headers["authorization"] for headers in after} == {"Bearer second"}
 
 
 def test_a_server_that_never_answers_is_left_out_and_the_run_goes_on(api: Api) -> None:

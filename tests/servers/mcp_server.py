@@ -198,7 +198,11 @@ class McpTestServer:
         """Asks how many seats, in the way of each generation."""
         asked = types.ElicitRequestFormParams.model_validate({"message": "How many seats?", "requestedSchema": _NUMBER})
         if self.legacy:
-            said = await context.session.elicit_form(asked.message, _NUMBER)
+            try:
+                said = await context.session.elicit_form(asked.message, _NUMBER)
+            except BaseException:
+                self.log.append(("cancelled", "book"))
+                raise
         elif self.responses is None:
             return types.InputRequiredResult(
                 input_requests={"seats": types.ElicitRequest(params=asked)}, request_state="state-of-book"
@@ -249,6 +253,8 @@ class McpTestServer:
             Route("/_fault", self._set_fault, methods=["POST"]),
             Route("/_forget", self._do_forget, methods=["POST"]),
             Route("/_grow", self._do_grow, methods=["POST"]),
+            Route("/_token", self._tell_token, methods=["GET"]),
+            Route("/_token", self._set_token, methods=["POST"]),
         ]
         inner = self.server.streamable_http_app(
             json_response=self.json_response, custom_starlette_routes=[*routes, *self.own_routes()], **self.protection()
@@ -267,6 +273,13 @@ class McpTestServer:
 
     async def _set_fault(self, request: Request) -> Response:
         self.fault = request.query_params.get("kind")  # pyright: ignore[reportAttributeAccessIssue]  (any text, so that a test can send a wrong one)
+        return Response()
+
+    async def _tell_token(self, _request: Request) -> Response:
+        return Response(self.token)
+
+    async def _set_token(self, request: Request) -> Response:
+        self.token = request.query_params["value"]
         return Response()
 
     async def _do_nothing(self, _request: Request) -> Response:

@@ -1,5 +1,7 @@
 """What a deployment says of itself is what its runs do."""
 
+from typing import Literal
+
 import pytest
 
 from edge_agent import Agent, ConfigError, cpython, handoff, tool
@@ -24,6 +26,10 @@ def look() -> str:
 
 def deployment(*agents: Agent, **env: str) -> Deployment:
     return Deployment(agents, Settings.from_env({**MINE, **env}), model, source, cpython.fetcher)
+
+
+def mcp_source(name: str, server: McpServer, _settings: Settings, _user: str) -> ToolSource:
+    return McpSource(name, server)
 
 
 def named(**fields: str) -> Agent:
@@ -92,18 +98,28 @@ def test_a_short_name_of_the_agent_is_its_model_also_in_a_request_and_as_a_fallb
     assert caught.value.code == "unknown_model"
 
 
+def test_two_agents_that_give_one_name_to_servers_with_different_logins_are_a_fault() -> None:
+    def faults(*urls: str, auth: Literal["oauth"] | None = "oauth") -> list[str]:
+        servers = [{"docs": McpServer(url=url, auth=auth, timeout=n)} for n, url in enumerate(urls, start=1)]
+        agents = [Agent(name=f"a{n}", model="openai-compatible/m", mcp_servers=one) for n, one in enumerate(servers)]
+        deployed = Deployment(agents, Settings.from_env(MINE), model, mcp_source, cpython.fetcher)
+        return [fault.setting for fault in deployed.faults()]
+
+    one, other = "https://docs.example/mcp", "https://other.example/mcp"
+    assert faults(one, other) == ["mcp_servers['docs']"]
+    assert faults(one, one) == []
+    assert faults(one, other, auth=None) == []
+
+
 def test_a_secret_that_the_login_to_a_server_names_and_nobody_has_set_is_a_fault() -> None:
     server = (
         '{"docs": {"url": "https://docs.example/mcp", "auth": {"grant": "client_credentials", "client_id": "a", '
         '"client_secret": "DOCS_SECRET", "issuer": "https://auth.example"}}}'
     )
 
-    def made(name: str, server: McpServer, _settings: Settings, _user: str) -> ToolSource:
-        return McpSource(name, server)
-
     def faults(**env: str) -> list[str]:
         settings = Settings.from_env({**MINE, "EDGE_AGENT_MCP_SERVERS": server, **env})
-        return [fault.setting for fault in Deployment([named()], settings, model, made, cpython.fetcher).faults()]
+        return [fault.setting for fault in Deployment([named()], settings, model, mcp_source, cpython.fetcher).faults()]
 
     assert faults() == ["mcp_servers['docs'].auth"]
     assert faults(DOCS_SECRET="s3cret-of-docs") == []

@@ -1,5 +1,6 @@
 """The log of a run in memory: indexed, always in step with the durable one. `append` is the only way in."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -61,6 +62,7 @@ class Journal:
         self.life = 0
         self.agent = ""
         self.on_sends: Callable[[], None] = lambda: None
+        self._awaited: dict[str, asyncio.Event] = {}
         for record in log.load():
             self._index(record)
         self.erased = not self.records and log.erased()
@@ -73,6 +75,13 @@ class Journal:
         self.money.update(record.money)
         self.life = record.life
         self.agent = record.agent
+        if came := self._awaited.pop(record.key, None):
+            came.set()
+
+    async def comes(self, key: str) -> None:
+        """Returns when a record is under `key`."""
+        if key not in self.records:
+            await self._awaited.setdefault(key, asyncio.Event()).wait()
 
     # -- reading
     @property

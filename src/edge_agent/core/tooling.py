@@ -1,11 +1,11 @@
 """What a tool is to the loop, and what a tool gets to see of its run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from edge_agent.core.egress import Fetch, no_egress
-from edge_agent.core.errors import ToolError
+from edge_agent.core.errors import NeedsAnswer, ToolError
 from edge_agent.core.events import OnUnknown, SkillActivated, SkillForgotten, SkillLearned
 from edge_agent.core.messages import JsonObject, ToolSpec
 
@@ -99,6 +99,11 @@ class Answers:
         return cls(responses=made, request_state=state)
 
 
+async def nobody(_question: NeedsAnswer) -> Answers | None:
+    """Nobody answers in time."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """The first parameter of a tool that asks for it.
@@ -106,6 +111,7 @@ class ToolContext:
     idempotency_key: equal for a repeat of this call, different for every other: send it along with every write.
     progress(done, total, message): shown to whoever watches, never stored.
     answers: what a person has answered to the server of this tool, when the call is made again for that.
+    ask(question): what a person answers while the call is held open; None: nobody did in time, so raise the question.
     secret(name): a secret of the deployment by its variable's name; KeyError when it is not set.
     pages(): what this run has read on the web so far, origin and path of each.
     files: of the run, see `Files`. result(call_id): the whole text of an earlier call's result; ToolError without one.
@@ -120,6 +126,7 @@ class ToolContext:
     idempotency_key: str
     metadata: JsonObject = field(default_factory=dict[str, object])
     answers: tuple[Answers, ...] = ()
+    ask: Callable[[NeedsAnswer], Awaitable[Answers | None]] = field(default=nobody, repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     report: Callable[[float, float | None, str | None], None] = field(
         default=lambda _done, _total, _message: None, repr=False

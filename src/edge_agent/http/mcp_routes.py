@@ -47,7 +47,7 @@ def _by_callers(router: APIRouter, deps: Deps) -> None:
     @router.post("/v1/mcp/reconnect", responses=problems(400, 413, 415, 422, 503))
     async def reconnect_servers(request: Request) -> tuple[ConnectionAnswer, ...]:
         """New tokens for the caller's logins, without a deploy. Runs under way use them from their next request on, and
-        make new connections, with fresh headers, at the latest in their next minute."""
+        where a server's headers have changed, a new connection from their next round on."""
         found: list[ConnectionAnswer] = []
         for server in deps.offer.logins():
             whose = ConnectionId(server=server, user=request.state.caller.name)

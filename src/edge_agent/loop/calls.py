@@ -4,7 +4,7 @@ import asyncio
 import copy
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from edge_agent.core import keys
@@ -192,7 +192,8 @@ def _answered(
     A call that was never made gives back what was reserved for it."""
     reserved = isinstance(event, ToolRejected) and key in walk.journal.money
     taken = {draft.key for draft in more}
-    closed = [draft for draft in approvals.closing(walk.journal, key) if draft.key not in taken]
+    closing = (*approvals.closing(walk.journal, key), *elicitation.closing(walk.journal, key))
+    closed = [draft for draft in closing if draft.key not in taken]
     result = Draft(key=f"{key}/result", event=event, money={key: Amount()} if reserved else {})
     walk.write(result, *more, *closed, files=files, sends=sends)
     return _obeyed(walk, key, walk.kept(f"{key}/result", *ENDED))
@@ -212,7 +213,8 @@ async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ende
     await walk.journal.log.durable()
     walk.ready()
     began, limit, files = walk.ports.clock.now(), asyncio.timeout(tool.timeout), CallFiles(walk, intent.call_id)
-    context = context_of(walk, key, tool, intent, files)
+    ask = functools.partial(elicitation.held, walk, key, intent, limit)
+    context = replace(context_of(walk, key, tool, intent, files), ask=ask)
     try:
         output = await walk.effect(key, _within(limit, tool, intent, context))
     except Cut:

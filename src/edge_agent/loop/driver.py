@@ -18,14 +18,12 @@ from edge_agent.core.events import (
     ModelRefused,
     RecordedEvent,
     RunStarted,
-    RunWaiting,
     SubagentCompleted,
     SubagentFailed,
     Terminal,
     ToolRejected,
     ToolResult,
     ToolUnknown,
-    WaitReason,
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Alarm, Post
@@ -35,6 +33,7 @@ from edge_agent.loop.forwarding import Forwarding, Show
 from edge_agent.loop.hooking import at_the_end
 from edge_agent.loop.outbox import Outbox
 from edge_agent.loop.planned import whole
+from edge_agent.loop.waiting import note_waiting
 from edge_agent.loop.walk import Ports, Slice, Walk
 
 TICK_MS = 1  # an alarm may ring this much early; a deadline within it has passed, or the driver would spin
@@ -202,19 +201,7 @@ class Driver:
         until = min((wait.until for wait in waits if wait.until is not None), default=None)
         if until is not None:
             self.wake(until)
-        names = tuple(sorted({wait.key for wait in waits}))
-        reasons: list[WaitReason] = sorted({wait.reason for wait in waits})
-        asked = next((wait.question for wait in waits if wait.question), None)
-        waiting = RunWaiting(
-            for_=tuple(reasons),
-            keys=names,
-            until=until,
-            url=asked.url if asked else None,
-            question=asked.question if asked else None,
-            schema=asked.schema if asked else None,
-        )
-        if journal.last.event != waiting:  # a restart or an alarm too early says nothing new
-            journal.append("note", Draft(key=f"wait/{journal.last.seq + 1}", event=waiting))
+        note_waiting(journal, waits)
         return False
 
     # -- restarts

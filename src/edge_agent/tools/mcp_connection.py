@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from edge_agent.core.errors import EdgeAgentError, NeedsSignIn, OutcomeUnknown, ToolError
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.tooling import Answers
+from edge_agent.core.tooling import Answers, nobody
 from edge_agent.tools.mcp_call import Call
-from edge_agent.tools.mcp_elicitation import Elicited
+from edge_agent.tools.mcp_elicitation import Ask, Elicited
 from edge_agent.tools.mcp_faults import Unreachable, cause_of, why_unreachable
 from edge_agent.tools.mcp_http import EXCHANGE, MAX_ANSWER_BYTES, Exchange, SessionTransport
 from edge_agent.tools.mcp_import import (
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 MAX_PAGES = 100
 _CLOSE_SECONDS = 5.0
-SILENCE_SECONDS = 5.0  # beyond a call's timeout, whoever enforces that has cancelled the call by then
+SILENCE_SECONDS = 25.0  # beyond a call's timeout: by then it was cancelled, also where a person was waited for in it
 
 Login = Callable[[], Awaitable[str]]
 Progress = Callable[[float, float | None, str | None], None]
@@ -87,17 +87,19 @@ class McpConnection:
         safe_to_repeat: bool,
         progress: Progress,
         answers: Sequence[Answers] = (),
+        ask: Ask = nobody,
     ) -> CallAnswer:
         """One call by the server's own name of the tool. May be cancelled, and the server is told.
 
         Made again once if the server rejected the session before the tool ran, if it was never sent, or if the
         connection was lost and `safe_to_repeat`. Raises OutcomeUnknown where it was sent and may have run, ToolError
         for an error the server answered with, Unreachable when nothing was sent, NeedsSignIn when a person has to sign
-        in first, NeedsAnswer where a server of the older generation asks a person who is not in `answers`."""
+        in first, NeedsAnswer where a server of the older generation asks what neither `answers` nor `ask` can
+        answer."""
         wanted = Call(tool=tool, arguments=arguments, idempotency_key=idempotency_key, answers=answers)
 
         async def called(session: _Session) -> CallAnswer:
-            return await session.call(wanted, progress, exchange)
+            return await session.call(wanted, ask, progress, exchange)
 
         exchange = Exchange()
         try:
@@ -105,6 +107,14 @@ class McpConnection:
         except asyncio.CancelledError:
             exchange.abandon()
             raise
+
+    async def take_new_headers(self) -> None:
+        """A session whose headers are not those that get_headers gives now is replaced by the next request. Raises what
+        get_headers raises."""
+        session = self._current
+        if session is not None and await self.server.current_headers() != session.headers:
+            self._replace(session)
+            await session.close_if_retired()
 
     async def close(self) -> None:
         """Ends every session and its task, whatever state it is in. The next listed() or call() connects again."""
@@ -190,6 +200,7 @@ class _Session:
     def __init__(self, name: str, server: McpServer, client_name: str, silence: float, *, skip_probe: bool) -> None:
         self._name, self._under_way = name, list[Elicited]()
         self.exchange = Exchange()
+        self.headers: dict[str, str] = {}
         self.in_use = 0
         self.retired = False
         self._server, self._client_name, self._silence, self._skip_probe = server, client_name, silence, skip_probe
@@ -225,7 +236,8 @@ class _Session:
     async def _own(self, open_client: Callable[[], httpx2.AsyncClient]) -> None:
         EXCHANGE.set(self.exchange)
         try:
-            headers = {"user-agent": self._client_name, **await self._server.current_headers()}
+            self.headers = await self._server.current_headers()
+            headers = {"user-agent": self._client_name, **self.headers}
             timeout = httpx2.Timeout(self._server.connect_timeout, read=self._silence)
             async with (
                 open_client() as client,
@@ -310,7 +322,7 @@ class _Session:
                 return tuple(tools)
         raise ToolError("its list of tools runs in a circle: a page points back to an earlier one")
 
-    async def call(self, wanted: Call, report: Progress, exchange: Exchange) -> CallAnswer:
+    async def call(self, wanted: Call, ask: Ask, report: Progress, exchange: Exchange) -> CallAnswer:
         if self.is_modern:
             await self.listed()  # by it the SDK knows which arguments this server wants as headers too
 
@@ -325,7 +337,7 @@ class _Session:
         self._under_way.append(elicited)
         try:
             sent = self._open().send_request(request, _ANSWER, progress_callback=on_progress)
-            return await elicited.unless_asked(asyncio.ensure_future(sent), exchange.abandon)
+            return await elicited.unless_asked(asyncio.ensure_future(sent), ask, exchange.abandon)
         finally:
             self._under_way.remove(elicited)
 

@@ -1,13 +1,13 @@
 """What servers ask in the middle of a call, of both generations, as one question to a person.
 
 The newer generation ends the call with its questions and takes the answers when it is made again. The older one holds
-the call open and asks beside it. A person may take days, and a Worker's object is not kept in memory so long: there the
-call is cancelled, and made again when the answer is there; then the same question gets it at once.
+the call open and asks beside it. A person may take days, and a Worker's object is not kept in memory so long: where no
+answer comes at once the call is cancelled, and made again when it is there; then the same question gets it.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from edge_agent.core.canonical import canonical
@@ -17,6 +17,8 @@ from edge_agent.core.tooling import Answers
 from edge_agent.tools.mcp_import import types
 
 T = TypeVar("T")
+
+Ask = Callable[[NeedsAnswer], Awaitable[Answers | None]]
 
 
 def needs_answer(server: str, result: types.InputRequiredResult) -> NeedsAnswer:
@@ -39,37 +41,53 @@ def responses(answers: Sequence[Answers]) -> tuple[types.InputResponses | None, 
 
 
 class Elicited:
-    """What one call of the older generation is asked, and what is known of that."""
+    """What one call of the older generation is asked, and what is known of that: each answer serves once, in order."""
 
     def __init__(self, server: str, answers: Sequence[Answers]) -> None:
         self._server = server
-        self._known: Mapping[str, JsonObject] = {key: one for a in answers for key, one in a.responses.items()}
-        self._asked: asyncio.Future[NeedsAnswer] = asyncio.get_running_loop().create_future()
+        self._known = [known for one in answers for known in one.responses.items()]
+        self._asked: asyncio.Queue[tuple[NeedsAnswer, asyncio.Future[JsonObject]]] = asyncio.Queue()
 
     def knows(self, params: types.ElicitRequestParams) -> bool:
-        return _key(params) in self._known
+        return any(key == _key(params) for key, _ in self._known)
 
     async def answer(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Never returns where nothing is known: the call is given up, and with the session this waits no more."""
+        """Never returns where the call is given up: with the session this waits no more."""
         key = _key(params)
-        if key not in self._known:
-            if not self._asked.done():
-                self._asked.set_result(_question(self._server, {key: params}, None))
-            await asyncio.get_running_loop().create_future()
-        return types.ElicitResult.model_validate(self._known[key])
+        for known in self._known:
+            if known[0] == key:
+                self._known.remove(known)
+                return types.ElicitResult.model_validate(known[1])
+        given: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._asked.put_nowait((_question(self._server, {key: params}, None), given))
+        return types.ElicitResult.model_validate(await given)
 
-    async def unless_asked(self, call: "asyncio.Future[T]", let_go: Callable[[], None]) -> T:
-        """The answer to the call. Raises NeedsAnswer where a person is asked first, with the call cancelled."""
+    async def unless_asked(self, call: "asyncio.Future[T]", ask: Ask, let_go: Callable[[], None]) -> T:
+        """The answer to the call. Raises NeedsAnswer where a person is asked who does not answer in time, with the call
+        cancelled."""
+        asking = asyncio.ensure_future(self._ask(ask))
         try:
-            await asyncio.wait({call, self._asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({call, asking}, return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
-                raise self._asked.result()
+                raise await asking
             return call.result()
         finally:
+            asking.cancel()
+            await asyncio.wait({asking})
             if not call.done():
                 call.cancel()
                 let_go()
                 await asyncio.wait({call})
+
+    async def _ask(self, ask: Ask) -> NeedsAnswer:
+        """One question after the other, until one is left without an answer."""
+        while True:
+            question, given = await self._asked.get()
+            answers = await ask(question)
+            if answers is None:
+                return question
+            if not given.done():  # the server may have withdrawn it
+                given.set_result(answers.responses[question.requests[0]])
 
 
 def _key(params: types.ElicitRequestParams) -> str:

@@ -76,7 +76,8 @@ class McpServer:
     """An MCP server reached over Streamable HTTP.
 
     headers: sent with every request to the server's own origin, and to no other.
-    get_headers: asked at each connection and laid over `headers`; may be async.
+    get_headers: asked at each connection and before each round, and laid over `headers`; may be async. Where it gives
+    others than before, a new connection is made.
     timeout: seconds for one call. connect_timeout: seconds until the server has said what it offers.
     auth: None: the headers are all there is. "oauth": a person signs in when a run needs the server. Or an `OAuth`.
     allow, deny: globs over the server's own names of its tools; deny wins, an empty allow list allows all.

@@ -60,6 +60,7 @@ class McpSource:
         self._sign_in = None
         try:
             async with asyncio.timeout(self._server.connect_timeout):
+                await self._connection.take_new_headers()
                 listed = await self._connection.listed()
         except TimeoutError:
             late = "list its tools" if self._connection.is_open else "answer"

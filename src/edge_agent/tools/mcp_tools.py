@@ -62,6 +62,7 @@ class McpTool:
             safe_to_repeat=self.safe_to_repeat,
             progress=context.progress,
             answers=answers,
+            ask=context.ask,
         )
 
 

@@ -23,6 +23,7 @@ from edge_agent.core.errors import NeedsAnswer, NeedsSignIn, ToolError
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.tooling import Answers
 from edge_agent.http.mcp_links import ConnectionId
+from edge_agent.loop import elicitation
 from edge_agent.storage.mcp_connections import SqlConnection
 from edge_agent.tools.mcp_elicitation import needs_answer
 from edge_agent.tools.mcp_import import types
@@ -178,6 +179,7 @@ class Scenario:
                     safe_to_repeat=tool.safe_to_repeat,
                     progress=_unheard,
                     answers=answers,
+                    ask=_answered,
                 )
                 if not isinstance(answer, types.InputRequiredResult):
                     self.said.append(f"{tool.original}: {answer.content}"[:200])
@@ -187,8 +189,7 @@ class Scenario:
                 if not await self._signed_in():
                     return
             except NeedsAnswer as asked:
-                content = _defaults(asked.schema or {})
-                answers = (*answers, Answers.to(asked.requests, asked.request_state, "accept", content))
+                answers = (*answers, await _answered(asked))
             except ToolError as error:
                 self.said.append(f"{tool.original}: {error}")
                 return
@@ -207,14 +208,11 @@ class Scenario:
 def _unheard(_done: float, _total: float | None, _message: str | None) -> None: ...
 
 
-def _defaults(schema: JsonObject) -> JsonObject:
-    """What a person sends who changes nothing in the form."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    return {
-        name: one.get("default", _MADE_UP.get(one.get("type"), "x"))
-        for name, one in properties.items()
-        if "default" in one or name in schema.get("required", ()) or one.get("type") == "boolean"
-    }
+async def _answered(asked: NeedsAnswer) -> Answers:
+    """At once, and with what the form has no default for."""
+    fields: Mapping[str, Any] = (asked.schema or {}).get("properties", {})
+    said = {name: _MADE_UP.get(one.get("type"), "x") for name, one in fields.items() if "default" not in one}
+    return elicitation.given(elicitation.question(asked, "asked", 0), json.dumps(said))
 
 
 _MADE_UP: Mapping[Any, Any] = {"number": 5, "integer": 5, "boolean": True, "array": [], "object": {}, "string": "x"}
