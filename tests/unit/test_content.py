@@ -14,7 +14,12 @@ from tests.unit.http_fakes import Api, problem
 
 Json = dict[str, Any]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-PACKED = b"<</Type /ObjStm /N 2 /Filter /FlateDecode>>stream\n" + zlib.compress(b"<</Type/Page>> <</Type /Page /P 1>>")
+
+
+def packed(objects: bytes) -> bytes:
+    return b"<</Type /ObjStm /N 2>>stream\r\n" + zlib.compress(objects) + b"\nendstream "
+
+
 PDF = b"%PDF-1.7\n1 0 obj <</Type /Pages /Count 1>> 2 0 obj << /Type /Page >>"
 
 
@@ -63,7 +68,17 @@ def test_what_has_lost_its_mark_stands_at_the_end() -> None:
 
 
 def test_pages_are_counted_also_where_they_are_packed() -> None:
-    assert [pages_of(one) for one in (PDF, b"%PDF-1.7 " + PACKED, b"%PDF-1.7", PDF + PACKED)] == [1, 2, 0, 3]
+    two = packed(b"<</Type/Page>> <</Type /Page /P 1>>")
+    assert [pages_of(one) for one in (PDF, two, b"%PDF-1.7", two + PDF + two)] == [1, 2, 0, 5]
+
+
+def test_a_pdf_made_to_be_unpacked_for_ever_is_not() -> None:
+    blank = packed(bytes(20_000_000))
+    page = packed(b"/Type /Page")
+    assert pages_of(blank + page) == 1
+    assert pages_of(blank + blank + page) == 0, "more than is unpacked of one file"
+    assert pages_of(b"/ObjStm stream" * 70_000 + PDF) == 1
+    assert pages_of(b"/ObjStm stream x endstream" * 30_000 + b"<<" * 100_000) == 0
 
 
 REFUSED: list[tuple[Json, str, str]] = [

@@ -14,7 +14,7 @@ from edge_agent.models.naming import resolve
 from edge_agent.wire.settings import Settings
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_CLAUDE, _GPT = (*_IMAGES, PDF), (*_IMAGES, PDF)
+_ALL = (*_IMAGES, PDF)
 _GEMINI = ("image/png", "image/jpeg", "image/webp", PDF)
 _Rows = Sequence[tuple[str, Sequence[str]]]  # pattern of the model's name, media types; the first that fits counts
 _GPT_NAMES = (
@@ -26,7 +26,7 @@ _ANY: _Rows = (
     (rf"openai/{_GPT_NAMES}", _IMAGES),
 )
 _BY_PROVIDER: Mapping[str, _Rows] = {
-    "openai": ((_GPT_NAMES, _GPT),),
+    "openai": ((_GPT_NAMES, _ALL),),
     "xai": ((r"grok-4", ("image/png", "image/jpeg")),),
     "groq": ((r"meta-llama/llama-4-(scout|maverick)", ("image/png", "image/jpeg")),),
     "mistral": ((r"pixtral-", _IMAGES),),
@@ -34,7 +34,7 @@ _BY_PROVIDER: Mapping[str, _Rows] = {
     "vercel": _ANY,
 }
 _BY_ADAPTER: Mapping[str, _Rows] = {
-    "anthropic": ((r".*claude-3-(opus|sonnet|haiku)", _IMAGES), (r".*claude", _CLAUDE)),
+    "anthropic": ((r".*claude-3-(opus|sonnet|haiku)", _IMAGES), (r".*claude", _ALL)),
     "google": ((r"gemini", _GEMINI),),
     "workers_ai": ((r"(@cf/)?meta/llama-4-scout", ("image/png", "image/jpeg")),),
 }
