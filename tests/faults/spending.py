@@ -132,7 +132,7 @@ class CountingModel:
 
     def _call(self, request: ModelRequest) -> CalledTool:
         tool = self.chance.choice(request.tools)
-        said = {name: self._prose(20) for name in tool.parameters["required"]}
+        said = {name: self._prose(20) for name in tool.parameters.get("required", ())}
         return CalledTool(name=tool.name, arguments=json.dumps(said, ensure_ascii=False))
 
     def _json(self, schema: JsonObject) -> str:
