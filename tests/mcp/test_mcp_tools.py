@@ -1,10 +1,12 @@
 """What a server's tools become, and what comes of calling them. Real servers, both generations of the protocol."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from edge_agent.core.errors import InvalidArguments, ToolError
+from edge_agent.core.errors import InvalidArguments, NeedsAnswer, ToolError
+from edge_agent.core.tooling import Answers
 from edge_agent.tools.mcp_import import types
 from tests.mcp.conftest import Desk
 from tests.servers.mcp_server import McpTestServer
@@ -144,6 +146,22 @@ async def test_concurrent_calls_get_their_own_answers_in_whatever_order(desk: De
     assert [answer.text for answer in answers] == [f"call {number}" for number in range(8)]
     assert not slow.done()
     assert (await slow).text == "slept"
+
+
+async def test_of_two_calls_that_an_older_server_keeps_open_each_is_asked_and_each_gets_its_answer(desk: Desk) -> None:
+    book = (await desk.tools(await desk.server(legacy=True)))("book")
+    both_asked = asyncio.Barrier(2)
+
+    async def booked(number: int) -> str:
+        async def ask(question: NeedsAnswer) -> Answers:
+            await both_asked.wait()
+            return Answers.to(question.requests, None, "accept", {"n": number})
+
+        return (await book.run({}, replace(desk.context(f"key-{number}"), ask=ask))).text
+
+    assert sorted(await asyncio.gather(booked(1), booked(2))) == ['accept {"n": 1}', 'accept {"n": 2}']
+    let_go = await asyncio.gather(desk.run(book), desk.run(book), return_exceptions=True)
+    assert [type(error) for error in let_go] == [NeedsAnswer, NeedsAnswer]
 
 
 async def test_our_name_and_headers_are_sent_and_fresh_headers_asked_for(desk: Desk) -> None:

@@ -346,8 +346,9 @@ class _Session:
         context: Any,  # noqa: ARG002 - the SDK gives it by name
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """The protocol does not say for which call it is: for the one that has an answer, else for the oldest."""
-        calls = sorted(self._under_way, key=lambda call: not call.knows(params))
+        """The protocol does not say for which call it is: for the one that has an answer, else for the oldest that is
+        not asked anything yet."""
+        calls = sorted(self._under_way, key=lambda call: (not call.knows(params), call.is_asked))
         if not calls:
             return types.ErrorData(code=types.INVALID_REQUEST, message="nothing is under way that could be asked about")
         return await calls[0].answer(params)

@@ -44,7 +44,7 @@ class Elicited:
     """What one call of the older generation is asked, and what is known of that: each answer serves once, in order."""
 
     def __init__(self, server: str, answers: Sequence[Answers]) -> None:
-        self._server = server
+        self._server, self.is_asked = server, False
         self._known = [known for one in answers for known in one.responses.items()]
         self._asked: asyncio.Queue[tuple[NeedsAnswer, asyncio.Future[JsonObject]]] = asyncio.Queue()
 
@@ -58,6 +58,7 @@ class Elicited:
             if known[0] == key:
                 self._known.remove(known)
                 return types.ElicitResult.model_validate(known[1])
+        self.is_asked = True
         given: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._asked.put_nowait((_question(self._server, {key: params}, None), given))
         return types.ElicitResult.model_validate(await given)
@@ -86,6 +87,7 @@ class Elicited:
             answers = await ask(question)
             if answers is None:
                 return question
+            self.is_asked = not self._asked.empty()
             if not given.done():  # the server may have withdrawn it
                 given.set_result(answers.responses[question.requests[0]])
 
