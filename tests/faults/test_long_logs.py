@@ -24,6 +24,7 @@ from edge_agent.loop.recorded import NoClock, NothingIsWritten, RecordedLog, Unh
 from edge_agent.loop.walk import Ports, Slice, Walk
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.tools.toolbox import Toolbox
+from tests.conftest import Figure
 from tests.unit.loop_kit import Setting, live
 
 SIZES = (100, 1_000, 5_000)
@@ -114,7 +115,7 @@ def _calls(work: Callable[[Sequence[Record]], object], records: Sequence[Record]
     return made
 
 
-def test_fold_resume_and_state_at_a_record_cost_as_much_as_the_log_is_long() -> None:
+def test_fold_resume_and_state_at_a_record_cost_as_much_as_the_log_is_long(figure: Figure) -> None:
     records = _records()
     assert len(records) >= SIZES[-1]
     for name, work in WORK.items():
@@ -123,5 +124,5 @@ def test_fold_resume_and_state_at_a_record_cost_as_much_as_the_log_is_long() -> 
         growth = calls[2] / calls[1]
         took = [_milliseconds(work, log) for log in logs]
         told = [f"{size}: {n} calls, {ms:.1f} ms" for size, n, ms in zip(SIZES, calls, took, strict=True)]
-        print(f"{name}: {'; '.join(told)}; {growth:.1f} times the calls from {SIZES[1]} to {SIZES[2]} records")
+        figure(f"{name}: {'; '.join(told)}; {growth:.1f} times the calls from {SIZES[1]} to {SIZES[2]} records")
         assert growth <= MOST, name

@@ -16,6 +16,7 @@ from edge_agent.loop import prompts
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
+from tests.conftest import Figure
 from tests.faults.memory_world import Person, Scenario, World, check, compare, told
 
 WINDOW = 2_400
@@ -108,7 +109,7 @@ def test_the_scenarios_fold_what_they_are_about() -> None:
 
 
 @pytest.mark.parametrize("scenario", [DIRECT, PLANNED, OVERFLOWING, DROPPING], ids=lambda scenario: scenario.name)
-def test_killed_at_every_record_it_folds_the_same_and_ends_the_same(scenario: Scenario) -> None:
+def test_killed_at_every_record_it_folds_the_same_and_ends_the_same(scenario: Scenario, figure: Figure) -> None:
     calm = World(scenario, followers=True).lived()
     check(calm)
     assert calm.records[-1].type == "run.completed"
@@ -119,7 +120,7 @@ def test_killed_at_every_record_it_folds_the_same_and_ends_the_same(scenario: Sc
             world = World(scenario, [Kill(append, when)]).lived()
             unknown += compare(calm, world)
             assert _summaries(world) <= _summaries(calm) + 1
-    print(f"{scenario.name}: {points} kills, {unknown} with an unknown outcome; folded {dict(scopes(calm))}")
+    figure(f"{scenario.name}: {points} kills, {unknown} with an unknown outcome; folded {dict(scopes(calm))}")
 
 
 def _summaries(world: World) -> int:

@@ -12,6 +12,7 @@ import pytest
 from scripts.serve import NODE_MODULES, ROOT, Server, serve
 from tests.servers.running import Running, running
 from tests.workerd.client import Api, Event, find, types
+from tests.conftest import Figure
 
 pytestmark = [
     pytest.mark.workerd,
@@ -263,7 +264,7 @@ def test_a_call_that_is_cancelled_is_cancelled_at_the_server_behind_the_login(
     assert find(alice.records(run_id), "tool.unknown")["cause"] == "cancelled"
 
 
-def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(place: Place, alice: Api, browser: Browser) -> None:
+def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(place: Place, alice: Api, browser: Browser, figure: Figure) -> None:
     for server in ("docs", "brief"):
         connected(alice, browser, server)
     before = count(place.brief, "refreshed")
@@ -271,7 +272,7 @@ def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(place: Place,
     assert [event["ok"] for event in records if event["type"] == "tool.result"] == [True] * ROUNDS
     assert "question.asked" not in types(records)
     renewed = count(place.brief, "refreshed") - before
-    print(f"{ROUNDS} calls, {renewed} tokens renewed on the way")
+    figure(f"{ROUNDS} calls, {renewed} tokens renewed on the way")
     assert renewed >= 1
 
 
@@ -288,14 +289,14 @@ def test_a_login_outlives_the_kill_of_the_runtime_between_redirect_and_callback(
     assert find(completed(bob, run_id), "tool.result")["output"] == "found one"
 
 
-def test_no_token_rests_in_the_open_or_is_told_to_anyone(place: Place, alice: Api, browser: Browser) -> None:
+def test_no_token_rests_in_the_open_or_is_told_to_anyone(place: Place, alice: Api, browser: Browser, figure: Figure) -> None:
     """Of everything that the tests above have written: storage, log of the runtime, records."""
     connected(alice, browser, "docs")
     issued = count(place.docs, "issued") + count(place.docs, "refreshed")
     files = [place.worker.log, *(path for path in (place.worker.state / "storage").rglob("*") if path.is_file())]
     found = [path for path in files if SECRETS.search(path.read_bytes())]
     stored = [path for path in files if path.suffix == ".sqlite"]
-    print(f"{issued} tokens issued, {len(stored)} databases searched, {len(found)} files hold one")
+    figure(f"{issued} tokens issued, {len(stored)} databases searched, {len(found)} files hold one")
     assert issued
     assert stored
     assert found == []

@@ -18,6 +18,7 @@ from edge_agent.loop import prompts
 from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer, ScriptedModel
+from tests.conftest import Figure
 from tests.unit.loop_kit import Lived, Setting, live
 
 WINDOW = 8_000
@@ -65,14 +66,14 @@ def folds(lived: Lived, *scopes: str) -> list[ContextCompacted]:
 
 
 # -- rounds
-def test_a_run_of_many_rounds_stays_within_its_window() -> None:
+def test_a_run_of_many_rounds_stays_within_its_window(figure: Figure) -> None:
     model = reads(60)
     lived = lived_with(model)
     assert lived.state.text == "that is all"
     assert max(estimated_input(request) for request in model.requests) <= WINDOW
     assert len(rounds_of(model)) == 61
     summaries = folds(lived, "rounds")
-    print(
+    figure(
         f"61 rounds in a window of {WINDOW}: {len(summaries)} summaries, {len(folds(lived, 'tool-results'))} clearings"
     )
     assert 1 <= len(summaries) <= 20

@@ -64,7 +64,7 @@ def test_an_answer_without_calls_ends_the_run() -> None:
     assert request.system.startswith("Be kind.\n\n")
     assert request.messages == (AssistantMessage(text="Hi"), UserMessage(text="do it"))
     assert request.tool_choice == "none"
-    assert request.metadata == {"run": "run-1", "agent": "a"}
+    assert request.metadata == {"run": "run-1", "agent": "a", "stage": "round", "step": "1"}
     assert "".join(d.delta for d in lived.passing(StepTextDelta)) == "Hello there"
     assert "".join(d.delta for d in lived.passing(StepReasoningDelta)) == "Let me think"
     assert lived.passing(UsageSoFar)[-1].usage.output == 5

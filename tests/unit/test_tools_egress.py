@@ -11,6 +11,7 @@ from edge_agent.tools.egress_addresses import fault_of
 from edge_agent.tools.egress_names import resolved
 from edge_agent.tools.egress_rules import destination, judge_addresses, judge_request, known_addresses, shown
 from edge_agent.wire.settings import Settings
+from tests.conftest import Figure
 
 OPEN = Egress(protocols=("https", "http"), ports=(80, 443))
 PRIVATE = Egress(protocols=("https", "http"), ports=(80, 443), allow_private_network=True)
@@ -194,10 +195,10 @@ def test_a_url_is_taken_apart_and_only_what_reads_in_one_way_is_sent(url: str, s
         assert passes(url, egress, "93.184.216.34") == sent
 
 
-def test_the_table_is_long_enough() -> None:
+def test_the_table_is_long_enough(figure: Figure) -> None:
     rows = len(ADDRESSES) + len(SPELLINGS)
     allowed = sum(alone for _, alone, _ in ADDRESSES) + sum(sent is not None for _, sent in SPELLINGS)
-    print(f"{rows} addresses and spellings: {allowed} allowed, {rows - allowed} refused")
+    figure(f"{rows} addresses and spellings: {allowed} allowed, {rows - allowed} refused")
     assert rows >= 60
     assert len(set(ADDRESSES)) + len(set(SPELLINGS)) == rows
 

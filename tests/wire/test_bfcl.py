@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from edge_agent.core.messages import ToolSpec, UserMessage
 from edge_agent.core.model import ModelRequest
-from edge_agent.models.adapter import Adapter
+from edge_agent.models.adapter import Adapter, Call
 from edge_agent.models.anthropic import Anthropic
 from edge_agent.models.endpoint import PROFILES, Endpoint
 from edge_agent.models.google import Google
@@ -24,7 +24,8 @@ from edge_agent.models.workers_ai import WorkersAI
 from edge_agent.tools.json_schema import SchemaCheck, parameters
 from edge_agent.tools.mcp_names import mounted
 from edge_agent.tools.mending import mended
-from tests.wire import openai_rules
+from tests.conftest import Figure
+from tests.wire import anthropic_rules, google_rules, openai_rules
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "bfcl"
 FILES = ("simple_python", "parallel_multiple")
@@ -108,31 +109,35 @@ def alternatives(answer: Accepted, required: list[str]) -> Iterator[dict[str, An
 
 
 # -- the schemas that go out
-def _asked(adapter: Adapter, spec: ToolSpec, profile: str = "default", model: str = "gemini-3-pro") -> dict[str, Any]:
+def _asked(adapter: Adapter, spec: ToolSpec, model: str, profile: str = "default", **at: Any) -> Call:
     request = ModelRequest(system="", messages=(UserMessage(text="hi"),), tools=(spec,))
-    endpoint = Endpoint(provider="test", base_url="https://models.example.com", profile=PROFILES[profile])
-    return adapter.call(request, endpoint, model).body
+    endpoint = Endpoint(provider="test", base_url="https://models.example.com", profile=PROFILES[profile], **at)
+    return adapter.call(request, endpoint, model)
 
 
 def openai_chat(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    body = _asked(OpenAIChat(), spec, "openai")
+    body = _asked(OpenAIChat(), spec, "gpt-5-mini", "openai").body
     openai_rules.check(body, "openai")
     told = body["tools"][0]["function"]
     return told["name"], told["parameters"]
 
 
 def google(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    told = _asked(Google(), spec)["tools"][0]["functionDeclarations"][0]
+    body = _asked(Google(), spec, "gemini-3-pro").body
+    google_rules.check("gemini-3-pro", body)
+    told = body["tools"][0]["functionDeclarations"][0]
     return told["name"], told["parametersJsonSchema"]
 
 
 def anthropic(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    told = _asked(Anthropic(), spec)["tools"][0]
+    made = _asked(Anthropic(), spec, "claude-sonnet-5", key="a-key", key_header="x-api-key")
+    assert not anthropic_rules.faults(made.body, made.headers)
+    told = made.body["tools"][0]
     return told["name"], told["input_schema"]
 
 
 def workers_ai(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
-    told = _asked(WorkersAI(), spec, model="@cf/meta/llama-3.3-70b-instruct-fp8-fast")["tools"][0]["function"]
+    told = _asked(WorkersAI(), spec, "@cf/meta/llama-3.3-70b-instruct-fp8-fast").body["tools"][0]["function"]
     return told["name"], told["parameters"]
 
 
@@ -145,7 +150,7 @@ TOLD: dict[str, Callable[[ToolSpec], tuple[str, dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("adapter", TOLD)
-def test_every_definition_becomes_a_valid_tool(adapter: str) -> None:
+def test_every_definition_becomes_a_valid_tool(adapter: str, figure: Figure) -> None:
     valid = 0
     for definition in definitions():
         name, schema = TOLD[adapter](definition.spec)
@@ -156,12 +161,12 @@ def test_every_definition_becomes_a_valid_tool(adapter: str) -> None:
         if adapter == "workers_ai":
             assert all({"type", "description"} <= told.keys() for told in schema["properties"].values()), definition
         valid += 1
-    print(f"definitions of the leaderboard as tools of {adapter}: {valid}/{len(definitions())}")
+    figure(f"definitions of the leaderboard as tools of {adapter}: {valid}/{len(definitions())}")
     assert valid == DEFINITIONS
 
 
 @pytest.mark.parametrize("adapter", [*TOLD, "the check before a call"])
-def test_accepted_answers_fit_their_schemas_but_for_those_that_contradict_them(adapter: str) -> None:
+def test_accepted_answers_fit_their_schemas_but_for_those_that_contradict_them(adapter: str, figure: Figure) -> None:
     schemas = {(one.question, one.original): one.spec for one in definitions()}
     failed: set[str] = set()
     for answer in accepted():
@@ -173,14 +178,14 @@ def test_accepted_answers_fit_their_schemas_but_for_those_that_contradict_them(a
             if check.faults({name: value for name, value in arguments.items() if name in known}):
                 failed.add(answer.question)
     whole = sum(answer.question not in failed for answer in accepted())
-    print(f"accepted calls that fit, {adapter}: {whole}/{len(accepted())}, all but those of {sorted(failed)}")
+    figure(f"accepted calls that fit, {adapter}: {whole}/{len(accepted())}, all but those of {sorted(failed)}")
     assert failed == CONTRADICTIONS.keys()
     assert len(accepted()) == CALLS
 
 
-def test_a_name_with_a_dot_is_given_to_no_model() -> None:
+def test_a_name_with_a_dot_is_given_to_no_model(figure: Figure) -> None:
     names = [definition.spec.name for definition in definitions()]
     dotted = sum("." in definition.original for definition in definitions())
-    print(f"names with dots made safe: {dotted}/{len(names)}")
+    figure(f"names with dots made safe: {dotted}/{len(names)}")
     assert dotted > 0
     assert not any("." in name for name in names)

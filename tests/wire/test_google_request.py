@@ -12,6 +12,7 @@ from edge_agent.core.model import ModelRequest, Thinking
 from edge_agent.models.adapter import Call
 from edge_agent.models.endpoint import Endpoint, Profile
 from edge_agent.models.google import Google
+from tests.conftest import Figure
 from tests.wire.google_rules import UNSIGNED, Refused, check
 
 Json = dict[str, Any]
@@ -84,6 +85,7 @@ def test_the_key_goes_into_google_s_own_header() -> None:
         "content-type": "application/json",
         "accept": "text/event-stream",
         "accept-encoding": "identity",
+        "user-agent": "edge-agent",
         "x-goog-api-key": "a-google-key",
         "x-team": "a",
     }
@@ -312,7 +314,7 @@ def common(one: str, other: str) -> int:
 
 
 @pytest.mark.parametrize("origin", ["google", "elsewhere"])
-def test_each_request_begins_as_the_one_before_so_that_caches_hold_it(origin: str) -> None:
+def test_each_request_begins_as_the_one_before_so_that_caches_hold_it(origin: str, figure: Figure) -> None:
     messages: list[Message] = [UserMessage(text="Add up the numbers from one to ten, please.")]
     told: list[str] = []
     for number in range(10):
@@ -325,7 +327,7 @@ def test_each_request_begins_as_the_one_before_so_that_caches_hold_it(origin: st
         if number % 3 == 2:
             messages.append(UserMessage(text=f"Do not forget number {number}."))
     shares = [common(before, after) / len(before) for before, after in pairwise(told)]
-    print(f"{origin}: at least {min(shares):.1%} of each request is the beginning of the next one")
+    figure(f"{origin}: at least {min(shares):.1%} of each request is the beginning of the next one")
     assert min(shares) >= 0.97
 
 

@@ -20,6 +20,7 @@ from edge_agent.core.model import ModelRequest, PromptCache, Thinking
 from edge_agent.models.adapter import Call
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.workers_ai import WorkersAI
+from tests.conftest import Figure
 
 Json = dict[str, Any]
 ENDPOINT = Endpoint(provider="@cf", base_url="https://workers-binding.ai", adapter="workers_ai", route="binding")
@@ -224,7 +225,7 @@ def test_options_win_over_everything() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_each_request_goes_on_from_the_one_before(model: str) -> None:
+def test_each_request_goes_on_from_the_one_before(model: str, figure: Figure) -> None:
     """What a cache of prefixes can use: the tools, then the messages, of ten rounds."""
     mine = (OpaquePart(provider="@cf", model=f"@cf/{model}", data={"message": {"reasoning": "hm " * 20}}),)
     shares: list[float] = []
@@ -235,7 +236,7 @@ def test_each_request_goes_on_from_the_one_before(model: str) -> None:
         if before:
             shares.append(len(in_common(before, now)) / len(before))
         before = now
-    print(f"\n{model}: at least {min(shares):.1%} of a request is the beginning of the next")
+    figure(f"{model}: at least {min(shares):.1%} of a request is the beginning of the next")
     assert min(shares) >= 0.97
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from scripts.serve import NODE_MODULES, Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.workerd.client import Api, Event, find, types
 
@@ -265,21 +266,21 @@ def test_a_body_within_the_cap_is_taken_whole(api: Api) -> None:
     assert "there are more" in result["output"]
 
 
-def test_a_page_of_two_megabytes_is_reduced_to_its_text(api: Api) -> None:
+def test_a_page_of_two_megabytes_is_reduced_to_its_text(api: Api, figure: Figure) -> None:
     result = find(called(api, "long"), "tool.result")
     assert result["ok"]
     assert "There are three lamps." in result["output"]
-    print(f"2 MB of HTML: {result['duration_ms']} ms")
+    figure(f"2 MB of HTML: {result['duration_ms']} ms")
 
 
 @pytest.mark.parametrize("name", ["too-big", "gzip-bomb", "deflate-bomb", "brotli-bomb", "endless"])
-def test_a_body_over_the_cap_is_left_however_small_it_is_packed(api: Api, web: Web, name: str) -> None:
+def test_a_body_over_the_cap_is_left_however_small_it_is_packed(api: Api, web: Web, name: str, figure: Figure) -> None:
     records = called(api, name)
     result = find(records, "tool.result")
     assert not result["ok"]
     assert f"has more than the {MOST} bytes that are allowed" in result["output"]
     assert [status for _, _, status, _ in requests(records)] == [200]
-    print(f"{name}: refused after {result['duration_ms']} ms")
+    figure(f"{name}: refused after {result['duration_ms']} ms")
 
 
 def test_a_packed_body_that_breaks_off_is_not_taken_for_a_whole_one(api: Api) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.wire.google_rules import UNSIGNED
 from tests.workerd.client import Api, Event, events_of, find, text_of, types
@@ -67,7 +68,9 @@ def reasoning_of(events: list[Event], part: str) -> str:
     return "".join(one["delta"] for one in events if one["type"] == "step.reasoning-delta" and one["part"] == part)
 
 
-def test_text_thoughts_and_two_calls_at_once_stream_and_cost_what_they_should(api: Api, google_server: Running) -> None:
+def test_text_thoughts_and_two_calls_at_once_stream_and_cost_what_they_should(
+    api: Api, google_server: Running, figure: Figure
+) -> None:
     run_id = f"thinks-{id(api)}"
     api.start(f"run {run_id} that thinks", run_id=run_id, agent="counter", approval="ask-writes")
     (request,) = api.until(run_id, lambda state: state["status"] == "waiting")["approvals"]
@@ -88,7 +91,7 @@ def test_text_thoughts_and_two_calls_at_once_stream_and_cost_what_they_should(ap
     state = api.state(run_id)
     assert state["cost_usd"] == pytest.approx(sum(map(cost, usage)))
     assert (state["spent"]["input"], state["spent"]["output"]) == (90, 12)
-    print(f"\nthree rounds with thoughts: {state['spent']}")
+    figure(f"three rounds with thoughts: {state['spent']}")
 
     seen = asked(google_server, run_id)
     assert [one["status"] for one in seen] == [200] * 3

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.model_server import ModelServer, Seen, newest_number
 from tests.tokenizer import count
 from tests.workerd.client import TERMINAL, Api, Event
@@ -77,7 +78,7 @@ def served(watch: Watch) -> Generator[ModelServer]:
 
 
 @pytest.mark.timeout(900)
-def test_a_run_of_300_rounds_fits_its_window_and_the_object_does_not_grow(tmp_path: Path) -> None:
+def test_a_run_of_300_rounds_fits_its_window_and_the_object_does_not_grow(tmp_path: Path, figure: Figure) -> None:
     watch = Watch()
     with served(watch) as model:
         variables = {
@@ -103,7 +104,7 @@ def test_a_run_of_300_rounds_fits_its_window_and_the_object_does_not_grow(tmp_pa
     assert all(record["after_tokens"] < record["before_tokens"] for record in folded)
     growth = watch.resident[ROUNDS] / watch.resident[100]
     cost = sum(record["cost_usd"] for record in written)
-    print(
+    figure(
         f"\n{ROUNDS} rounds, {len(records)} records, window {WINDOW}: the longest request has {max(watch.tokens)} "
         f"tokens; {len(written)} summaries for ${cost:.4f} of ${state['cost_usd']:.4f}, results cleared "
         f"{sum(r['scope'] == 'tool-results' for r in folded)} times; resident "

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.serve import Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running_service
 from tests.workerd.client import Api, Event, find, text_of, types, whole
 from tests.workerd.conftest import variables
@@ -115,7 +116,9 @@ def test_a_legacy_model_calls_two_tools_at_once_and_streams_its_text(ai: Api, se
     assert [message["role"] for message in second["inputs"]["messages"]][-3:] == ["assistant", "tool", "tool"]
 
 
-def test_a_newer_model_thinks_and_its_usage_and_cost_are_right_to_the_token(ai: Api, service: Running) -> None:
+def test_a_newer_model_thinks_and_its_usage_and_cost_are_right_to_the_token(
+    ai: Api, service: Running, figure: Figure
+) -> None:
     events = run(ai, "chat-rounds", GLM, agent="counter")
     called, said = answers(events)
     assert "".join(event["delta"] for event in events if event["type"] == "step.reasoning-delta") == (
@@ -126,7 +129,7 @@ def test_a_newer_model_thinks_and_its_usage_and_cost_are_right_to_the_token(ai: 
     assert [usage(one) for one in (called, said)] == [(200, 128, 40, 0), (300, 256, 10, 0)]
     cost = ((200 - 128 + 300 - 256) * 1.0 + (128 + 256) * 0.1 + (40 + 10) * 4.0) / 1e6
     assert find(events, "run.completed")["cost_usd"] == pytest.approx(cost)
-    print(f"\ncost of the run: ${cost:.7f}")
+    figure(f"cost of the run: ${cost:.7f}")
     second = asked(service, "chat-rounds")[1]["inputs"]
     assert second["messages"][-3]["reasoning"] == "Two of them."
     assert second["stream_options"] == {"include_usage": True}
@@ -155,13 +158,13 @@ def test_structured_output_is_asked_for_without_a_stream_and_may_come_as_the_obj
     assert inputs[name] == value
 
 
-def test_each_request_of_ten_rounds_goes_on_from_the_one_before(ai: Api, service: Running) -> None:
+def test_each_request_of_ten_rounds_goes_on_from_the_one_before(ai: Api, service: Running, figure: Figure) -> None:
     run(ai, "ten-rounds", LLAMA, agent="counter")
     inputs = [entry["inputs"] for entry in asked(service, "ten-rounds")]
     told = ["".join(map(canonical, one["tools"] + one["messages"])) for one in inputs]
     assert len(told) == 11
     shares = [len(in_common(before, now)) / len(before) for before, now in pairwise(told)]
-    print(f"\nat least {min(shares):.1%} of a request is the beginning of the next")
+    figure(f"at least {min(shares):.1%} of a request is the beginning of the next")
     assert min(shares) >= 0.97
 
 

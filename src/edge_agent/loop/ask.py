@@ -207,7 +207,11 @@ async def _begin(walk: Walk, question: Question, number: int, tries: Tries) -> M
 def _asked_as(walk: Walk, question: Question, number: int, model: Model) -> ModelRequest:
     """The request as the agent wants it asked; without thinking where the model has just refused that."""
     name = f"{model.provider}/{model.name}"
-    request = walk.agent.prompting.of(question.build(), stage=question.stage, model=name, run_id=walk.run_id)
+    told = {"run": walk.run_id, "agent": walk.agent.name, "stage": question.stage}
+    if step := keys.step_of(question.key):
+        told["step"] = str(step)
+    built = replace(question.build(), metadata=told)
+    request = walk.agent.prompting.of(built, stage=question.stage, model=name, run_id=walk.run_id)
     before = walk.journal.event(f"{keys.attempt(question.key, number - 1)}/end", ModelFailed) if number else None
     if before is None or before.error != "thinking-refused":
         return request

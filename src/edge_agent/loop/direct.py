@@ -82,7 +82,7 @@ async def direct(walk: Walk) -> Ending:
     reason = worked.stop or ("max_tokens" if worked.finish_reason == "length" else "stop")
     if worked.finish_reason is None:
         return Ending(reason, worked.text)
-    request = _request(walk, work, talk, (), final=False)
+    request = _request(work, talk, (), final=False)
     before = replace(request, messages=request.messages[:-1])
     form = await in_form(walk, "output", worked.text, Asked(lambda: before, walk.models))
     return Ending(reason, form.text, form.value)
@@ -179,7 +179,7 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     if stop and not final:  # no round follows that could show them: they wait for whoever comes next
         boundary, delivered = replace(boundary, messages=(), cleared=()), []
     else:
-        tokens, cap = walk.estimates.input(_next(walk, work, ahead, boundary, shown)), _cap(walk, final=final)
+        tokens, cap = walk.estimates.input(_next(work, ahead, boundary, shown)), _cap(walk, final=final)
         boundary = replace(boundary, compact=to_fold(walk, (ahead, *work.parts), tokens, cap))
         notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, messages, ()), after=ahead)
     files = described(walk, shown, boundary.tools)
@@ -237,7 +237,7 @@ def _kept(walk: Walk, work: Assignment, talk: Talk) -> Amount:
     limits = walk.created.limits
     if not budget.is_capped(limits):
         return Amount()
-    tokens = walk.estimates.input(_request(walk, work, talk, (), final=True))
+    tokens = walk.estimates.input(_request(work, talk, (), final=True))
     return budget.kept_for_the_end(limits, walk.ports.context_window, tokens)
 
 
@@ -246,7 +246,7 @@ def _fits(
 ) -> budget.Overrun | None:
     if not budget.is_capped(walk.created.limits):
         return None
-    tokens = walk.estimates.input(_request(walk, work, talk, tools, final=not tools))
+    tokens = walk.estimates.input(_request(work, talk, tools, final=not tools))
     return budget.overrun_of(walk, walk.models[0], tokens, cap, kept)
 
 
@@ -265,7 +265,7 @@ def _question(walk: Walk, work: Assignment, boundary: Boundary, context: Context
     def build() -> ModelRequest:
         offered = {tool.name: tool for tool in walk.tools.offered()}
         tools = tuple(offered[name] for name in boundary.tools.names if name in offered)
-        return _next(walk, work, talk, boundary, tools)
+        return _next(work, talk, boundary, tools)
 
     return Question(
         key=context.key,
@@ -286,16 +286,15 @@ def _cap(walk: Walk, *, final: bool) -> int:
     return _final_cap(walk) if final else budget.round_cap(walk.created.limits, walk.ports.context_window)
 
 
-def _next(walk: Walk, work: Assignment, talk: Talk, boundary: Boundary, tools: tuple[ToolSpec, ...]) -> ModelRequest:
-    return _request(walk, work, talk.shortened(boundary.clipped), tools, final=boundary.final)
+def _next(work: Assignment, talk: Talk, boundary: Boundary, tools: tuple[ToolSpec, ...]) -> ModelRequest:
+    return _request(work, talk.shortened(boundary.clipped), tools, final=boundary.final)
 
 
-def _request(walk: Walk, work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:
+def _request(work: Assignment, talk: Talk, tools: tuple[ToolSpec, ...], *, final: bool) -> ModelRequest:
     last = [UserMessage(text=prompts.LAST_ROUND)] if final else []
     return ModelRequest(
         system=work.system(),
         messages=(*talk.messages, *last),
         tools=tools,
         tool_choice="auto" if tools else "none",
-        metadata={"run": walk.run_id, "agent": walk.agent.name},
     )

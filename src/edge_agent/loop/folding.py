@@ -158,11 +158,10 @@ async def _folded(walk: Walk, context: Context, part: Foldable, case: _Case) -> 
 
 async def _summary(walk: Walk, key: str, context: Context, older: Older, window: int) -> str:
     created = walk.created
-    metadata = {"run": walk.run_id, "agent": walk.agent.name, "stage": "compact"}
     question = Question(
         key=key,
         stage="compact",
-        build=lambda: summary_request(created.input, older, window, metadata),
+        build=lambda: summary_request(created.input, older, window),
         cap=_summary_cap(walk),
         kept=context.kept,
         models=created.synthesizer_models or created.models,

@@ -236,7 +236,6 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
             messages=(*briefing(walk, work), *more),
             tool_choice="none",
             output_schema=_schema(walk, stage),
-            metadata={"run": walk.run_id, "agent": walk.agent.name, "stage": stage},
         )
 
     return Question(

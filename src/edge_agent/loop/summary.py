@@ -1,7 +1,5 @@
 """What the writer of a summary is shown: as much of what is to be summed up as fits, the newest part of it."""
 
-from collections.abc import Mapping
-
 from edge_agent.core.messages import UserMessage
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.tokens import estimate
@@ -14,7 +12,7 @@ ASKED = 2_000  # characters of the request that the work is about
 _LINE = 2  # tokens between two pieces
 
 
-def summary_request(asked: str, older: Older, window: int, metadata: Mapping[str, str] | None = None) -> ModelRequest:
+def summary_request(asked: str, older: Older, window: int) -> ModelRequest:
     """`asked`: what the work is about, blank where that is not known. `window`: in tokens."""
 
     def request(pieces: tuple[str, ...]) -> ModelRequest:
@@ -25,7 +23,6 @@ def summary_request(asked: str, older: Older, window: int, metadata: Mapping[str
             messages=(UserMessage(text=text),),
             tool_choice="none",
             thinking="none",
-            metadata=metadata,
         )
 
     return request(_newest(older, int(SHOWN * window) - estimated_input(request(()))))

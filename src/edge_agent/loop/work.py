@@ -144,7 +144,6 @@ def final_request(walk: Walk, work: Work) -> ModelRequest:
         messages=briefing(walk, work, prompts.ANSWER),
         tool_choice="none",
         output_schema=walk.created.output_schema,
-        metadata={"run": walk.run_id, "agent": walk.agent.name, "stage": "final"},
     )
 
 

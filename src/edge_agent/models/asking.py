@@ -12,6 +12,7 @@ MAX_METADATA = 5  # entries AI Gateway takes
 def headers(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
     """What goes out with the body. Compression is not asked for: it would hold a stream back."""
     told = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
+    told["user-agent"] = endpoint.user_agent
     told |= endpoint.credentials
     if endpoint.metadata_header and request.metadata:
         told[endpoint.metadata_header] = json.dumps(dict(list(request.metadata.items())[:MAX_METADATA]))

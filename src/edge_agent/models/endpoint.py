@@ -86,7 +86,7 @@ class Endpoint:
     adapter: the wire it speaks. route: over HTTPS, or by the AI binding of the Worker or that of its gateway, which
         `gateway` names; base_url then is what the request would go to.
     headers: sent with every request; they win over ours. metadata_header: where a gateway takes the request's metadata;
-        None: it is not sent. options: fields of the request's body, over the profile's.
+        None: it is not sent. user_agent: how we are named. options: fields of the request's body, over the profile's.
     """
 
     provider: str
@@ -97,6 +97,7 @@ class Endpoint:
     key: str | None = field(default=None, repr=False)
     key_header: str = "authorization"
     metadata_header: str | None = None
+    user_agent: str = "edge-agent"
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     profile: Profile = PROFILES["default"]
     options: JsonObject = field(default_factory=dict[str, object])

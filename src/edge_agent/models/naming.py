@@ -63,14 +63,16 @@ def resolve(name: str, settings: Settings) -> tuple[Endpoint, str]:
         fault = f"{name!r} names no model: it is written as provider/model or @cf/…"
         raise ConfigError(MODEL_VARIABLE, fault, f"{MODEL_VARIABLE}=openai/gpt-5-mini")
     if provider in settings.providers:
-        return _own(provider, settings.providers[provider], settings), model
-    if provider == _COMPATIBLE:
-        return _compatible(name, settings), model
-    if provider == WORKERS_AI:
-        return _workers_ai(name, settings), model
-    if provider in PROVIDERS:
-        return _known(provider, model, settings), model
-    raise _unknown(provider, name, settings)
+        at = _own(provider, settings.providers[provider], settings)
+    elif provider == _COMPATIBLE:
+        at = _compatible(name, settings)
+    elif provider == WORKERS_AI:
+        at = _workers_ai(name, settings)
+    elif provider in PROVIDERS:
+        at = _known(provider, model, settings)
+    else:
+        raise _unknown(provider, name, settings)
+    return replace(at, user_agent=settings.name), model
 
 
 def _own(provider: str, entry: Provider, settings: Settings) -> Endpoint:

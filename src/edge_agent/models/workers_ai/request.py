@@ -8,7 +8,7 @@ from edge_agent.models.adapter import Call
 from edge_agent.models.asking import headers
 from edge_agent.models.endpoint import Endpoint
 from edge_agent.models.openai_chat.request import told_message
-from edge_agent.models.schemas import for_workers_ai
+from edge_agent.models.schemas import for_openai, for_workers_ai
 from edge_agent.models.workers_ai.dialects import Dialect
 from edge_agent.models.workers_ai.thinking import thinking_fields
 
@@ -30,12 +30,13 @@ def call(request: ModelRequest, endpoint: Endpoint, model: str, dialect: Dialect
     }
     if streamed and dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
-    body |= tools | _structured(request.output_schema, dialect) | thinking
+    structured, loosened = _structured(request.output_schema, dialect)
+    body |= tools | structured | thinking
     sent = headers(request, endpoint)
     if request.cache is not None:
         sent.setdefault(SESSION, request.cache.key)
     options = endpoint.profile.options | endpoint.options | (request.options or {})
-    return Call(path=RUN + model, headers=sent, body=body | options, warnings=(*warnings, *told))
+    return Call(path=RUN + model, headers=sent, body=body | options, warnings=(*warnings, *loosened, *told))
 
 
 def forced(request: ModelRequest) -> bool:
@@ -88,10 +89,13 @@ def _tool(spec: ToolSpec) -> tuple[JsonObject, tuple[str, ...]]:
     return {"type": "function", "function": function}, warnings
 
 
-def _structured(schema: JsonObject | None, dialect: Dialect) -> JsonObject:
+def _structured(schema: JsonObject | None, dialect: Dialect) -> tuple[JsonObject, tuple[str, ...]]:
+    """References stand inlined: nothing says that these models follow them."""
     if schema is None:
-        return {}
+        return {}, ()
+    converted = for_openai(schema)
+    warnings = tuple(f"The schema of the answer: {warning}." for warning in converted.warnings)
     if dialect.schema == "guided":
-        return {"guided_json": schema}
-    told = {"name": "answer", "schema": schema} if dialect.schema == "named" else schema
-    return {"response_format": {"type": "json_schema", "json_schema": told}}
+        return {"guided_json": converted.schema}, warnings
+    told = {"name": "answer", "schema": converted.schema} if dialect.schema == "named" else converted.schema
+    return {"response_format": {"type": "json_schema", "json_schema": told}}, warnings
