@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from scripts.serve import NODE_MODULES, ROOT, Server, serve
+from tests.conftest import Figure
 from tests.servers.running import Running, running
 from tests.workerd.client import Api, Event, find, types
-from tests.conftest import Figure
 
 pytestmark = [
     pytest.mark.workerd,
@@ -264,7 +264,9 @@ def test_a_call_that_is_cancelled_is_cancelled_at_the_server_behind_the_login(
     assert find(alice.records(run_id), "tool.unknown")["cause"] == "cancelled"
 
 
-def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(place: Place, alice: Api, browser: Browser, figure: Figure) -> None:
+def test_a_run_of_twenty_calls_outlives_its_tokens_of_five_seconds(
+    place: Place, alice: Api, browser: Browser, figure: Figure
+) -> None:
     for server in ("docs", "brief"):
         connected(alice, browser, server)
     before = count(place.brief, "refreshed")
@@ -289,7 +291,9 @@ def test_a_login_outlives_the_kill_of_the_runtime_between_redirect_and_callback(
     assert find(completed(bob, run_id), "tool.result")["output"] == "found one"
 
 
-def test_no_token_rests_in_the_open_or_is_told_to_anyone(place: Place, alice: Api, browser: Browser, figure: Figure) -> None:
+def test_no_token_rests_in_the_open_or_is_told_to_anyone(
+    place: Place, alice: Api, browser: Browser, figure: Figure
+) -> None:
     """Of everything that the tests above have written: storage, log of the runtime, records."""
     connected(alice, browser, "docs")
     issued = count(place.docs, "issued") + count(place.docs, "refreshed")

@@ -1,8 +1,9 @@
 """Which models take images and PDF files, as data by their names. A model that is not listed is sent none.
 
-From the providers' documentation, read 2026-11-30: platform.claude.com (vision, PDF support), ai.google.dev (image and
-document understanding), platform.openai.com (images and vision, file inputs), docs.x.ai, console.groq.com,
-docs.mistral.ai, and workerd's types for Workers AI. gpt-4o-mini is left out: it counts an image as up to 48 000 tokens.
+After the providers' documentation: platform.claude.com (vision, PDF support), ai.google.dev (image and document
+understanding), platform.openai.com (images and vision, file inputs), and workerd's types for Workers AI. The rows of
+xAI, Groq, Mistral, OpenRouter and Vercel were not looked up there. gpt-4o-mini is left out: it counts an image as up to
+48 000 tokens.
 """
 
 import re
