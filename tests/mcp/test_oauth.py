@@ -106,7 +106,7 @@ class Browser:
         page = self.http.get(link)
         assert page.status_code == 200, page.text
         assert "<form method=post>" in page.text
-        return self.http.post(link)
+        return self.http.post(link, headers={"origin": str(self.http.base_url).rstrip("/")})
 
     def allows(self, begun: httpx2.Response) -> str:
         """Lets the agent in, and returns where the authorization server sends the browser back to."""
@@ -228,6 +228,27 @@ def test_a_token_that_is_refused_in_the_middle_of_a_run_is_renewed_and_the_call_
     assert [event["output"] for event in records if event["type"] == "tool.result"] == ["charged 3", "charged 4"]
     assert "question.asked" not in types(records)
     assert count(place.docs, "refreshed") == before + 1
+
+
+def test_a_run_does_not_ask_for_a_login_where_the_authorization_server_is_what_is_broken(
+    place: Place, alice: Api, browser: Browser
+) -> None:
+    for server in ("docs", "brief"):
+        connected(alice, browser, server)
+    place.post("_revoke")
+    place.post("_break")
+    try:
+        records = completed(alice, alice.start(model="look"))
+        status = alice.post("/v1/mcp/docs/connect").json()
+    finally:
+        place.post("_break", mend="1")
+    assert "question.asked" not in types(records)
+    assert any(
+        "could not renew the token (HTTP 500)" in event["message"] for event in records if event["type"] == "fault"
+    )
+    assert (status["state"], "HTTP 500" in status["fault"]) == ("failed", True)
+    assert find(completed(alice, alice.start(model="look")), "tool.result")["output"] == "found one"
+    assert alice.post("/v1/mcp/docs/connect").json()["state"] == "connected"
 
 
 def test_a_call_that_nobody_may_make_any_more_waits_for_a_login_and_is_made_once(

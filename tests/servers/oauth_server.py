@@ -5,6 +5,7 @@
 Anybody may register as a client; whoever opens the login page and presses the button is let in. Tokens live `ttl`
 seconds and are refreshed with rotation. GET /_log tells of it all: ["registered"], ["issued"], ["refreshed"].
 POST /_revoke makes every token that was issued worthless, POST /_revoke?refresh=1 the refresh tokens too.
+POST /_break makes every renewal a fault of the server, until POST /_break?mend=1.
 """
 
 import argparse
@@ -39,6 +40,7 @@ class OAuthTestServer(McpTestServer, OAuthAuthorizationServerProvider[Authorizat
     """Its authorization server is itself."""
 
     ttl: int = 3_600
+    broken: bool = False
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict[str, OAuthClientInformationFull])
     codes: dict[str, AuthorizationCode] = field(default_factory=dict[str, AuthorizationCode])
     pages: dict[str, str] = field(default_factory=dict[str, str])
@@ -67,6 +69,7 @@ class OAuthTestServer(McpTestServer, OAuthAuthorizationServerProvider[Authorizat
         return [
             Route("/login/{page}", self._login, methods=["GET", "POST"]),
             Route("/_revoke", self._revoke, methods=["POST"]),
+            Route("/_break", self._break, methods=["POST"]),
         ]
 
     # -- the login page
@@ -80,6 +83,10 @@ class OAuthTestServer(McpTestServer, OAuthAuthorizationServerProvider[Authorizat
         self.access.clear()
         if request.query_params.get("refresh"):
             self.renewals.clear()
+        return Response()
+
+    async def _break(self, request: Request) -> Response:
+        self.broken = not request.query_params.get("mend")
         return Response()
 
     # -- what the SDK asks of an authorization server
@@ -123,6 +130,8 @@ class OAuthTestServer(McpTestServer, OAuthAuthorizationServerProvider[Authorizat
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
+        if self.broken:
+            raise RuntimeError("broken, as a test has asked")
         del self.renewals[refresh_token.token]
         await self.note("refreshed")
         return self._tokens(client, scopes or refresh_token.scopes, refresh_token.resource)

@@ -12,6 +12,7 @@ from tests.unit.http_fakes import KEY, TOKEN, Api, StoppedClock, problem
 ALICE = {"authorization": f"Bearer {TOKEN}"}
 NOW = StoppedClock().now()
 NONCE = "n" * 43
+OWN_PAGE = {"origin": "https://agent.example"}
 
 
 def api() -> Api:
@@ -38,7 +39,7 @@ async def test_the_page_of_a_link_begins_nothing_and_its_button_sends_the_browse
     page = await served.get(link)
     assert (page.status_code, served.connections.asked) == (200, [])
     assert "<strong>alice</strong>" in page.text
-    begun = await served.post(link)
+    begun = await served.post(link, **OWN_PAGE)
     assert (begun.status_code, begun.headers["location"]) == (303, "https://auth.example/authorize?state=s")
     cookie = re.fullmatch(
         r"__Secure-edge-agent-login=([\w-]{43}); HttpOnly; Max-Age=900; Path=/v1/mcp; SameSite=lax; Secure",
@@ -51,8 +52,34 @@ async def test_the_page_of_a_link_begins_nothing_and_its_button_sends_the_browse
 
 async def test_a_browser_that_begins_a_second_login_keeps_its_cookie() -> None:
     served, link = api(), link_to(KEY, ConnectionId(server="docs", user="alice"), NOW)
-    begun = await served.post(link, cookie=f"__Secure-edge-agent-login={NONCE}")
+    begun = await served.post(link, cookie=f"__Secure-edge-agent-login={NONCE}", **OWN_PAGE)
     assert NONCE in begun.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"origin": "null"},
+        {"origin": "http://agent.example"},
+        {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},
+        {"origin": "https://evil.agent.example", "sec-fetch-site": "same-site"},
+    ],
+    ids=str,
+)
+async def test_the_page_of_another_site_cannot_begin_a_login_for_whoever_visits_it(sent: dict[str, str]) -> None:
+    served, link = api(), link_to(KEY, ConnectionId(server="docs", user="alice"), NOW)
+    refused = await served.post(link, **sent)
+    assert (refused.status_code, "Open the link itself" in refused.text) == (403, True)
+    assert (served.connections.asked, "set-cookie" in refused.headers) == ([], False)
+
+
+async def test_a_browser_that_hides_its_origin_says_that_the_button_was_on_our_own_page() -> None:
+    served, link = api(), link_to(KEY, ConnectionId(server="docs", user="alice"), NOW)
+    page = await served.get(link)
+    assert page.headers["referrer-policy"] == "same-origin"
+    begun = await served.post(link, **{"origin": "null", "sec-fetch-site": "same-origin"})
+    assert begun.status_code == 303
 
 
 async def test_a_callback_goes_to_the_connection_its_state_names_and_a_forged_one_to_none() -> None:

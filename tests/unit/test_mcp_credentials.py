@@ -85,7 +85,7 @@ def test_a_connection_that_nobody_has_leaves_nothing_behind() -> None:
 
 def test_whoever_waits_is_told_when_released_and_again_until_it_has_heard(shelf: SqlConnection) -> None:
     for run in ("r1", "r1", "r2"):
-        shelf.wait(run, "q", 0)
+        shelf.wait(run, "q", 100, 0)
     assert (shelf.due(10), shelf.next_due()) == ([], None)
     shelf.release(10)
     first, second = shelf.due(10)
@@ -94,3 +94,12 @@ def test_whoever_waits_is_told_when_released_and_again_until_it_has_heard(shelf:
     shelf.postpone(second, 20)
     assert (shelf.due(19), shelf.next_due()) == ([], 20)
     assert [(waiter.run_id, waiter.tries) for waiter in shelf.due(20)] == [(second.run_id, 1)]
+
+
+def test_whoever_waited_in_vain_is_forgotten_with_the_time_it_had(shelf: SqlConnection) -> None:
+    shelf.wait("early", "q", 10, 0)
+    shelf.wait("late", "q", 20, 9)
+    shelf.release(10)
+    assert [waiter.run_id for waiter in shelf.due(10)] == ["late"]
+    shelf.wait("later", "q", 40, 20)
+    assert shelf.due(20) == []

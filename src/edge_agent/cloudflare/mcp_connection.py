@@ -62,6 +62,8 @@ class McpConnectionObject(DurableObject):
         """Must not raise: the platform would give up after six times."""
         try:
             await self._connection().tell()
+        except ConfigError:
+            pass  # the server is configured no more: nobody waits for it
         except Exception:  # noqa: BLE001 - whoever waits is told at the next alarm
             js.console.error(traceback.format_exc())
             raw_storage(self.ctx).setAlarm(js.Date.now() + _AGAIN_MS)

@@ -7,26 +7,24 @@ waits for it, is in its SQLite; an instance holds nothing that the next one woul
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import js
-from pyodide.ffi import to_js
 
+from edge_agent.cloudflare.javascript import js_object
 from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.errors import Refusal, ToolError
 from edge_agent.core.messages import JsonObject
 from edge_agent.forking import Objects
-from edge_agent.http.mcp_links import ConnectionId, link_to, state_for
-from edge_agent.storage.mcp_connections import SqlConnection, Waiter
+from edge_agent.http.mcp_links import LIFETIME, ConnectionId, link_to, state_for
+from edge_agent.login_waiters import Waiters
+from edge_agent.storage.mcp_connections import SqlConnection
 from edge_agent.tools.mcp_credentials import Challenge, CredentialStore
 from edge_agent.tools.mcp_oauth import McpOAuth, Parties, WrongCallback, kept_headers, new_nonce
 
-_FAULT = "fault"
+_FAULT = "fault"  # of a login: another may do better
+_AWAY = "away"  # why a request got no token, where it is not a person that is missing
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _NOT_PASSED = frozenset({"authorization", "host", "content-length", "connection"})
-_LONGEST_PAUSE_MS = 60_000
-_DOUBLINGS = 6
-_OVER = (404, 409, 410)  # a run that does not ask any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +43,14 @@ class LiveConnection:
     store: CredentialStore
     oauth: McpOAuth
     wiring: Connecting
+    waiters: Waiters
     storage: Any
 
     @classmethod
     def open(cls, whose: ConnectionId, shelf: SqlConnection, wiring: Connecting, storage: Any) -> "LiveConnection":
         store = CredentialStore(shelf, wiring.parties.vault, wiring.parties.server.url)
-        return cls(whose, shelf, store, McpOAuth(wiring.parties, store), wiring, storage)
+        waiters = Waiters(shelf, wiring.runs, ObjectClock())
+        return cls(whose, shelf, store, McpOAuth(wiring.parties, store), wiring, waiters, storage)
 
     # -- commands
     async def answer(self, method: str, payload: JsonObject) -> JsonObject:
@@ -69,7 +69,7 @@ class LiveConnection:
             case "wait":
                 await self._wait(str(payload["run_id"]), str(payload["question_id"]))
             case "renew":
-                await self._told(self.oauth.renew())
+                await self._told(self.oauth.renew(), fault=_AWAY)
             case _:
                 pass
         return await self.status()
@@ -77,13 +77,14 @@ class LiveConnection:
     async def status(self) -> JsonObject:
         by_person = self.oauth.needs_person
         held = await self.store.held()
-        fault = self.shelf.get(_FAULT)
+        away = self.shelf.get(_AWAY)
+        fault = away or self.shelf.get(_FAULT)
         if fault is None and held.token and held.challenge is None:
             return {"state": "connected", "by_person": by_person}
         status: JsonObject = {"state": "sign-in" if fault is None else "failed", "by_person": by_person}
         if fault is not None:
             status["fault"] = fault
-        if by_person:
+        if by_person and away is None:
             status["link"] = link_to(await self.wiring.key(), self.whose, ObjectClock().now())
         return status
 
@@ -95,56 +96,41 @@ class LiveConnection:
     async def _finish(self, payload: JsonObject) -> None:
         code, iss = payload.get("code"), payload.get("iss")
         await self._told(self.oauth.finish(str(payload["state"]), str(payload["browser"]), code=code, iss=iss))
-        now = ObjectClock().now()
-        self.shelf.release(now)
-        self.storage.setAlarm(now)
+        self.storage.setAlarm(self.waiters.release())
 
-    async def _told(self, work: Awaitable[Any]) -> Any:
-        """A fault of the login stays on show until one succeeds. Raises Refusal."""
+    async def _told(self, work: Awaitable[Any], *, fault: str = _FAULT) -> Any:
+        """What went wrong stays on show until something succeeds. Raises Refusal."""
         try:
             done = await work
         except WrongCallback as error:
             raise Refusal(403, "wrong_login", f"Nothing was changed: {error}. Open the link again.") from error
         except ToolError as error:
             self._remember_name()
-            self.shelf.put(_FAULT, str(error))
+            self.shelf.put(fault, str(error))
             message = f"The login to {self.whose.server} failed: {error}."
             raise Refusal(502, "login_failed", message) from error
-        self.shelf.put(_FAULT, None)
+        self._forget_faults()
         return done
 
+    def _forget_faults(self) -> None:
+        for name in (_FAULT, _AWAY):
+            if self.shelf.get(name):
+                self.shelf.put(name, None)
+
     async def _wait(self, run_id: str, question_id: str) -> None:
-        """A login that was done meanwhile is told at once."""
-        connected = (await self.status())["state"] == "connected"
-        now = ObjectClock().now()
+        """A login that was done meanwhile is told at once, also one that is finished while this is looked up."""
         self._remember_name()
-        self.shelf.wait(run_id, question_id, now if connected else 0)
-        if connected:
-            self.storage.setAlarm(now)
+        self.waiters.wait(run_id, question_id, LIFETIME)
+        if (await self.status())["state"] == "connected":
+            self.storage.setAlarm(self.waiters.release())
 
     def _remember_name(self) -> None:
         self.shelf.put("name", self.whose.name)
 
     # -- whoever waits
     async def tell(self) -> None:
-        """Answers the questions of runs that waited, each until the run has taken it or asks no more."""
-        for waiter in self.shelf.due(ObjectClock().now()):
-            if await self._answered(waiter):
-                self.shelf.told(waiter)
-            else:
-                pause = min(_LONGEST_PAUSE_MS, 1_000 * 2 ** min(waiter.tries, _DOUBLINGS))
-                self.shelf.postpone(waiter, ObjectClock().now() + pause)
-        if (due := self.shelf.next_due()) is not None:
+        if (due := await self.waiters.tell()) is not None:
             self.storage.setAlarm(due)
-
-    async def _answered(self, waiter: Waiter) -> bool:
-        try:
-            await self.wiring.runs.call(
-                waiter.run_id, "answer", {"question_id": waiter.question_id, "answer": "signed in"}
-            )
-        except Refusal as no:
-            return no.status in _OVER
-        return True
 
     # -- requests of runs
     async def passed_on(self, request: Any) -> Any:
@@ -163,16 +149,16 @@ class LiveConnection:
                     await response.body.cancel()
                 token = await self.oauth.after_refusal(token, challenge, refresh=refresh)
                 if token is None:
+                    self.shelf.put(_AWAY, None)
                     return _turned_away()
                 response = await _sent(request, body, token)
         except ToolError as error:
             self._remember_name()
-            self.shelf.put(_FAULT, str(error))
+            self.shelf.put(_AWAY, str(error))
             return _turned_away()
         if _is_challenge(response):
             return _turned_away()
-        if self.shelf.get(_FAULT):
-            self.shelf.put(_FAULT, None)
+        self._forget_faults()
         return response
 
 
@@ -188,7 +174,7 @@ async def _sent(request: Any, body: Any, token: str | None) -> Any:
     init = {"method": request.method, "headers": headers, "redirect": "manual", "signal": request.signal}
     if body is not None:
         init["body"] = body
-    return await js.fetch(request.url, to_js(init, dict_converter=js.Object.fromEntries))
+    return await js.fetch(request.url, js_object(init))
 
 
 def _is_challenge(response: Any) -> bool:
@@ -200,6 +186,6 @@ def _headers(response: Any) -> dict[str, str]:
     return kept_headers({str(name): str(value) for name, value in response.headers})
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
+def _origin(url: str) -> str:
+    """As the runtime writes it, which has normalised the url of a request."""
+    return str(js.URL.new(url).origin)

@@ -8,6 +8,7 @@ from typing import Any
 import js
 from pyodide.ffi import JsException, to_js
 
+from edge_agent.cloudflare.javascript import js_object
 from edge_agent.http.run_tokens import hkdf
 
 _INFO = b"edge-agent credentials v1"
@@ -43,7 +44,7 @@ class WebCryptoVault:
         return await js.crypto.subtle.importKey("raw", material, "AES-GCM", False, to_js(["encrypt", "decrypt"]))  # noqa: FBT003
 
     async def sign(self, private_key: str, algorithm: str, data: bytes) -> bytes:
-        how = _object(_ALGORITHMS[algorithm])
+        how = js_object(_ALGORITHMS[algorithm])
         der = base64.b64decode(re.sub(r"-----[^-]+-----|\\n|\s", "", private_key))
         try:
             key = await js.crypto.subtle.importKey("pkcs8", to_js(der), how, False, to_js(["sign"]))  # noqa: FBT003
@@ -54,8 +55,4 @@ class WebCryptoVault:
 
 
 def _gcm(iv: bytes, name: str) -> Any:
-    return _object({"name": "AES-GCM", "iv": to_js(iv), "additionalData": to_js(name.encode())})
-
-
-def _object(values: Mapping[str, Any]) -> Any:
-    return to_js(values, dict_converter=js.Object.fromEntries)
+    return js_object({"name": "AES-GCM", "iv": to_js(iv), "additionalData": to_js(name.encode())})

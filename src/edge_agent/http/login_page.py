@@ -19,7 +19,9 @@ def before(whose: ConnectionId) -> HTMLResponse:
         "until that login ends. Sign in only if you expect this.</p>"
         f"<form method=post><p><button>Sign in to {server}</button></p></form>"
     )
-    return html_page(f"Sign in to {server}", body, HTTPStatus.OK, forms_to=_ANYWHERE)
+    page = html_page(f"Sign in to {server}", body, HTTPStatus.OK, forms_to=_ANYWHERE)
+    page.headers["referrer-policy"] = "same-origin"  # without any, the form would be sent from the origin `null`
+    return page
 
 
 def after(whose: ConnectionId) -> HTMLResponse:

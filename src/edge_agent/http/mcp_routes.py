@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
 from edge_agent.http import login_page
+from edge_agent.http.auth import is_same_origin
 from edge_agent.http.mcp_links import CALLBACK, DOCUMENT, PATH, ConnectionId, link_to, opened_link, opened_state
 from edge_agent.http.openapi import HTML, problems
 from edge_agent.http.ports import Deps
@@ -87,9 +88,12 @@ def _by_browsers(router: APIRouter, deps: Deps) -> None:
         responses={303: HTML[200], **problems(400, 403, 404, 410, 413, 415, 422, 502, 503)},
     )
     async def begin_login(request: Request, link: LinkToken) -> Response:
-        """Sends the browser to the authorization server. What comes back is taken from this browser alone."""
+        """Sends the browser to the authorization server. What comes back is taken from this browser alone.
+
+        Only for the button of the page: another site's page could make its visitor sign in for the owner of a link."""
         browser = _browser(request)
         try:
+            _require_own_page(request)
             whose = _known(deps, await _opened(deps, link))
             asked = {"redirect_uri": f"{_origin(request)}{CALLBACK}", "browser": _digest(browser)}
             begun = await deps.connections.call(whose, "begin", asked)
@@ -127,6 +131,14 @@ def _known(deps: Deps, whose: ConnectionId) -> ConnectionId:
         message = f"No server {whose.server[:32]} with a login is configured. Those that are: {known}."
         raise Refusal(404, "unknown_server", message)
     return whose
+
+
+def _require_own_page(request: Request) -> None:
+    """Raises Refusal 403 for what no page of ours has sent."""
+    origin = request.headers.get("origin", "")
+    by_browser = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    if not by_browser and not is_same_origin(origin, request.url.scheme, request.headers.get("host", "")):
+        raise Refusal(403, "wrong_origin", "Nothing was begun. Open the link itself, and press the button of its page.")
 
 
 async def _opened(deps: Deps, link: str) -> ConnectionId:

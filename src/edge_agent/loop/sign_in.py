@@ -62,7 +62,8 @@ def _next(walk: Walk, key: str) -> int:
 
 
 def _judged(walk: Walk, sign_ins: Sequence[SignIn]) -> tuple[list[SignIn], list[str]]:
-    """Those a person is to be asked about, and the names of those left out: a question is not asked twice in a life."""
+    """Those a person is to be asked about, and the names of those left out: what was declined is not asked again in
+    the run, its later lives included."""
     declined = set(_declined(walk)) if walk.ports.can_ask else {one.server for one in sign_ins}
     wanted = [one for one in sign_ins if one.server not in declined]
     return wanted, [one.server for one in sign_ins if one.server in declined]

@@ -1,5 +1,7 @@
 """What the object of one MCP connection keeps: sealed credentials and logins under way, and the runs that wait.
 
+The name of the connection, the last faults and who waits are no secrets and are not sealed; nor is a login's digest.
+
 Tables are made by the first write, so that asking for a connection that nobody has leaves nothing behind.
 """
 
@@ -12,7 +14,7 @@ _TABLES = (
     "create table if not exists kept(name text primary key, value text not null)",
     "create table if not exists login(state text primary key, value text not null, expires integer not null)",
     """create table if not exists waiter(run_id text not null, question_id text not null, due integer not null,
-    tries integer not null, primary key(run_id, question_id))""",
+    tries integer not null, expires integer not null, primary key(run_id, question_id))""",
 )
 
 
@@ -76,14 +78,16 @@ class SqlConnection:
         self._sql.run("delete from login where state = ?", state)
 
     # -- runs that wait
-    def wait(self, run_id: str, question_id: str, due: int) -> None:
-        """A repeat changes nothing."""
+    def wait(self, run_id: str, question_id: str, expires: int, now: int) -> None:
+        """Until it is released. A repeat changes nothing. Those whose time is over are forgotten."""
         self._make()
-        self._sql.run("insert or ignore into waiter values(?, ?, ?, 0)", run_id, question_id, due)
+        self._sql.run("delete from waiter where expires <= ?", now)
+        self._sql.run("insert or ignore into waiter values(?, ?, 0, 0, ?)", run_id, question_id, expires)
 
     def release(self, now: int) -> None:
-        """They are to be told now."""
+        """They are to be told now. Those whose time is over are forgotten."""
         if self._exists():
+            self._sql.run("delete from waiter where expires <= ?", now)
             self._sql.run("update waiter set due = ? where due = 0", now)
 
     def due(self, now: int) -> list[Waiter]:

@@ -1,4 +1,6 @@
-"""The credentials of one MCP server for one user, sealed wherever they rest."""
+"""The credentials of one MCP server for one user, sealed wherever they rest.
+
+Names are not sealed: that there are credentials, and the digest of the state of a login under way, with its end."""
 
 import hashlib
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ _JWT_SECONDS = 300
 _JAG = "urn:ietf:params:oauth:token-type:id-jag"
 _ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105 - a name
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
-_ORIGINS = "127.0.0.1", "localhost", "::1"
+_LOOPBACK_HOSTS = "127.0.0.1", "localhost", "::1"
 Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 Secret = Callable[[str | None], str]
 
@@ -72,7 +72,7 @@ class SignInFlow(OAuthClientProvider):
     """The flow of a person, in two halves: it ends with Redirect, and `finish` goes on from what was kept."""
 
     def __init__(self, server: McpServer, held: Held, *, redirect_uri: str, client_name: str, state: str) -> None:
-        local = urlsplit(redirect_uri).hostname in _ORIGINS
+        local = urlsplit(redirect_uri).hostname in _LOOPBACK_HOSTS
         document = client_document_url(redirect_uri)
         metadata = OAuthClientMetadata.model_validate(
             {

@@ -1,6 +1,7 @@
 """OAuth 2.1 for one MCP server and one user: a token for each request, and a way to one where there is none."""
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from edge_agent.tools.mcp_server import McpServer, OAuth
 _SAID = 300  # characters of a fault
 _PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 _KEPT = ("www-authenticate", "mcp-protocol-version")
+_ERROR = re.compile(r'"error"\s*:\s*"([a-z_]{1,40})"')  # RFC 6749, 5.2
 _REFUSALS = (400, 401, 403)
 
 
@@ -150,17 +152,19 @@ class McpOAuth:
                     known=held,
                 )
                 await self._store.begin(state, login, time.time())
-                await self._registered(held)
+                await self._registered(held.client)
                 return redirect.url
             except (OAuthFlowError, ValueError) as error:
                 raise AuthorizationFailed(_said(error)) from error
         raise AuthorizationFailed("the server wants nobody to sign in")
 
-    async def _registered(self, begun: Credentials) -> None:
-        """The next login finds the client that this one has registered; the tokens stay as they are until then."""
+    async def _registered(self, client: OAuthClientInformationFull | None) -> None:
+        """The next login finds the client that this one has registered, unless there are tokens: they are another
+        client's, who alone can renew them."""
         held = await self._store.held()
-        held.client = begun.client
-        await self._store.keep(held)
+        if held.tokens is None:
+            held.client = client
+            await self._store.keep(held)
 
     async def finish(self, state: str, browser: str, *, code: str | None, iss: str | None) -> None:
         """The token is kept when this returns. Raises WrongCallback, and AuthorizationFailed for what the authorization
@@ -175,7 +179,8 @@ class McpOAuth:
         known.tokens, known.challenge = None, None
         try:
             validate_authorization_response_iss(iss, known.metadata)
-            await flow.finish(login, code, self._send)
+            async with self._renewing:  # or a renewal under way would put the old tokens over the new ones
+                await flow.finish(login, code, self._send)
         except (OAuthFlowError, ValueError) as error:
             raise AuthorizationFailed(_said(error)) from error
 
@@ -233,7 +238,7 @@ class McpOAuth:
                 response = await client.send(request, follow_redirects=False)
         except httpx2.TransportError as error:
             raise AuthorizationFailed(f"{request.url.host} did not answer ({type(error).__name__})") from error
-        return response
+        return response if response.is_success else _refusal(response)
 
 
 async def _nothing(_credentials: Credentials) -> None:
@@ -251,6 +256,14 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _response(challenge: Challenge) -> httpx2.Response:
     return httpx2.Response(challenge.status, headers=dict(challenge.headers), content=b"")
+
+
+def _refusal(response: httpx2.Response) -> httpx2.Response:
+    """With no more of its body than the code of the error: the SDK's exceptions quote it, and it may quote secrets."""
+    found = _ERROR.search(response.text)
+    headers = {name: response.headers[name] for name in (*_KEPT, "location") if name in response.headers}
+    body = {"error": found[1]} if found else None
+    return httpx2.Response(response.status_code, headers=headers, json=body, request=response.request)
 
 
 def _said(error: Exception) -> str:
