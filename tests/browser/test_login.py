@@ -27,6 +27,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "EDGE_AGENT_MODEL": "openai-compatible/login",
             "EDGE_AGENT_BASE_URL": f"{model.url}/v1",
             "EDGE_AGENT_MCP_SERVERS": json.dumps({"docs": {"url": f"{docs.url}/mcp", "auth": "oauth"}}),
+            "EDGE_AGENT_TOOL_SELECTION": "all",
         }
         with serve(state=state, variables=variables) as server:
             yield server
