@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from scripts.serve import NODE_MODULES, ROOT, Server, serve
+from tests.conftest import Figure
 
 STABLE = NODE_MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 NEXT = NODE_MODULES / "conformance-next" / "dist" / "index.js"
@@ -88,11 +89,14 @@ def judged(suite: Path, scenarios: Sequence[str], worker: Server, results: Path,
         return play(suite, scenario, worker, results, *options)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        played = list(pool.map(one_of, scenarios))
-    for one in played:
-        if not one.passed:
-            print(f"  {one.scenario}: {one.faults}")
-    return played
+        return list(pool.map(one_of, scenarios))
+
+
+def told(played: Sequence[Played]) -> str:
+    failed = "; ".join(
+        f"{one.scenario} fails: {NOT_PASSED.get(one.scenario, one.faults)}" for one in played if not one.passed
+    )
+    return f"{sum(one.passed for one in played)} of {len(played)} scenarios. {failed}"
 
 
 def as_listed(played: Sequence[Played]) -> None:
@@ -101,14 +105,18 @@ def as_listed(played: Sequence[Played]) -> None:
     assert failed == expected, f"failed: {failed - expected}; passed although listed: {expected - failed}"
 
 
-def test_the_stable_suite_passes_but_for_what_is_listed(worker: Server, tmp_path: Path) -> None:
+def test_the_stable_suite_passes_but_for_what_is_listed(worker: Server, tmp_path: Path, figure: Figure) -> None:
     played = judged(STABLE, listed(STABLE), worker, tmp_path)
-    print(f"conformance 0.1.16: {sum(one.passed for one in played)} of {len(played)} scenarios")
+    figure(f"conformance 0.1.16: {told(played)}")
+    assert len(played) == 26
     as_listed(played)
 
 
-def test_the_next_suite_passes_for_the_newest_protocol_but_for_what_is_listed(worker: Server, tmp_path: Path) -> None:
+def test_the_next_suite_passes_for_the_newest_protocol_but_for_what_is_listed(
+    worker: Server, tmp_path: Path, figure: Figure
+) -> None:
     scenarios = listed(NEXT, "2026-07-28")
     played = judged(NEXT, scenarios, worker, tmp_path, "--spec-version", "2026-07-28")
-    print(f"conformance 0.2.0-alpha.12, 2026-07-28: {sum(one.passed for one in played)} of {len(played)} scenarios")
+    figure(f"conformance 0.2.0-alpha.12, 2026-07-28: {told(played)}")
+    assert len(played) == 33
     as_listed(played)
