@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,14 @@ def plans(request: ModelRequest) -> Answer:
     return Answer(text=f"{part} is done. {SAID * 2}")
 
 
+def blocked(request: ModelRequest) -> Answer:
+    """Every step ends blocked with a long report, which the replanner sees first."""
+    if (request.metadata or {}).get("stage") == "replan":
+        return Answer(text=json.dumps({"mode": "continue", "reason": "the next one may do"}))
+    answer = plans(request)
+    return Answer(text=f"{answer.text} {SAID * 5}{prompts.BLOCKED}") if " is done. " in answer.text else answer
+
+
 DIRECT = Scenario(
     name="rounds and a history that outgrow the window",
     says=says,
@@ -70,6 +79,13 @@ PLANNED = Scenario(
     says=plans,
     window=1_800,
     compaction=Compaction(keep_recent_steps=1, summary_max_tokens=64),
+)
+REPLANNED = replace(PLANNED, name="steps that outgrow the window of the replanner", says=blocked, window=2_400)
+DOWN = ModelError("unavailable", "the model is down", retryable=True)
+RETRIED = replace(
+    REPLANNED,
+    name="a replanner that is down after it was folded for",
+    failing={f"s{number}/replan/a0": DOWN for number in range(1, 6)},
 )
 TOO_LONG = ModelError("context-overflow", "the prompt is too long", retryable=False)
 OVERFLOWING = Scenario(
@@ -106,9 +122,13 @@ def test_the_scenarios_fold_what_they_are_about() -> None:
     assert planned.state.text == "answered from 5 parts"
     reasons = [r.event.reason for r in World(DROPPING).lived().records if isinstance(r.event, ContextCompacted)]
     assert any(reasons)
+    for scenario in (REPLANNED, RETRIED):
+        assert any("/replan/compacted" in record.key for record in World(scenario).lived().records)
 
 
-@pytest.mark.parametrize("scenario", [DIRECT, PLANNED, OVERFLOWING, DROPPING], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario", [DIRECT, PLANNED, REPLANNED, RETRIED, OVERFLOWING, DROPPING], ids=lambda scenario: scenario.name
+)
 def test_killed_at_every_record_it_folds_the_same_and_ends_the_same(scenario: Scenario, figure: Figure) -> None:
     calm = World(scenario, followers=True).lived()
     check(calm)

@@ -453,6 +453,14 @@ def test_by_policy_a_person_is_asked_and_may_let_it_be_tried_again() -> None:
     assert lived.of(RunWaiting)[0].for_ == ("answer",)
 
 
+def test_a_person_is_asked_no_more_when_the_call_can_be_made_no_more() -> None:
+    pay, tried = doubtful("ask", times=99)
+    lived = lived_with(pay, acts={f"s1/r1/c0/ask/{number}": answer("retry") for number in range(9)})
+    assert (len(lived.of(QuestionAsked)), len(tried)) == (3, 4)
+    assert "A person says" not in lived.of(ToolUnknown)[0].message
+    assert lived.state.spent.tool_calls == 1
+
+
 def test_what_a_person_says_is_told_to_the_model() -> None:
     pay, tried = doubtful("ask", times=9)
     lived = lived_with(pay, acts={"s1/r1/c0/ask/0": answer("it was paid")})

@@ -46,6 +46,7 @@ from edge_agent.testing.virtual_time import BEGIN
 from tests.conftest import Figure
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
+from tests.faults.test_memory_compaction import REPLANNED
 from tests.faults.test_memory_kills import RICH, SCENARIOS
 from tests.faults.test_memory_planned import CAPPED, PLANNED
 
@@ -76,12 +77,12 @@ def found_in(difference: Difference | None) -> Difference:
 
 
 # -- the same
-@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*ALL, REPLANNED], ids=lambda scenario: scenario.name)
 def test_the_unchanged_code_finds_no_difference_and_calls_nothing(scenario: Scenario) -> None:
     assert replayed(World(scenario).lived()) is None
 
 
-@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*ALL, REPLANNED], ids=lambda scenario: scenario.name)
 def test_a_log_that_has_not_ended_is_as_good_as_far_as_it_goes(scenario: Scenario) -> None:
     calm = World(scenario).lived()
     for seq in {record.batch for record in calm.records}:

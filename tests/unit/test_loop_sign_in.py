@@ -173,3 +173,15 @@ def test_where_there_is_nobody_to_ask_the_server_is_left_out_at_once() -> None:
     lived = live(Setting(model=ScriptedModel(answers=["done"]), toolbox=Toolbox([], [Locked()]), can_ask=False))
     assert lived.of(QuestionAsked) == []
     assert len(lived.of(Fault)) == 1
+
+
+@pytest.mark.parametrize("closed", [3, 4])
+def test_a_call_that_is_turned_away_again_and_again_is_asked_about_three_times_and_paid_for_where_it_is_made(
+    closed: int,
+) -> None:
+    server = Locked(opened=True, closed=closed)
+    lived = run(server, CHARGE, acts={f"s1/r1/c0/ask/{number}": says("signed in") for number in range(9)})
+    assert (len(lived.of(QuestionAsked)), len(lived.of(ToolCalled))) == (3, 4)
+    (result,) = lived.of(ToolResult)
+    assert (result.ok, server.calls) == ((True, 1) if closed == 3 else (False, 0))
+    assert lived.state.spent.tool_calls == 1

@@ -15,7 +15,6 @@ from edge_agent.models.schemas import (
     for_anthropic,
     for_anthropic_strict,
     for_google,
-    for_google_subset,
     for_openai,
     for_openai_strict,
     for_workers_ai,
@@ -29,7 +28,6 @@ ALL = (
     for_anthropic,
     for_anthropic_strict,
     for_google,
-    for_google_subset,
     for_workers_ai,
 )
 STRICT = (for_openai_strict, for_anthropic_strict)
@@ -336,27 +334,6 @@ def test_google_takes_lists_of_values_of_text_and_numbers_and_says_null_apart() 
         "b": {"type": "boolean", "description": "(enum: [true])"},
         "c": {"type": "array"},
     }
-
-
-def test_the_subset_of_google_has_one_type_and_nullable() -> None:
-    schema = of(
-        a={"type": ["string", "null"], "description": "A."},
-        b={"type": ["string", "integer"], "minLength": 2},
-        c={"anyOf": [of(x={"type": "string"}), {"type": "null"}]},
-        d={"type": "object", "additionalProperties": {"type": "string"}},
-        e={"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}], "maxItems": 2},
-        f={"type": "integer", "enum": [1, 2]},
-    )
-    converted = for_google_subset(schema)
-    assert converted.schema["properties"] == {
-        "a": {"type": "string", "description": "A.", "nullable": True},
-        "b": {"anyOf": [{"type": "string", "minLength": 2}, {"type": "integer"}]},
-        "c": {**of(x={"type": "string"}), "nullable": True},
-        "d": {"type": "object"},
-        "e": {"type": "array", "maxItems": 2, "items": {"type": "number"}},
-        "f": {"type": "integer", "description": "(enum: [1, 2])"},
-    }
-    assert converted.warnings == ("`d` has 'additionalProperties', which this provider does not take",)
 
 
 def test_workers_ai_gets_a_type_and_a_description_for_every_property() -> None:

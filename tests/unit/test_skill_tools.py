@@ -178,6 +178,12 @@ def test_of_several_skills_with_a_list_whatever_one_of_them_names_is_offered() -
         assert run.of(Boundary)[1].tools.names == (*left, *built_in), loaded
 
 
+def test_a_tool_with_a_pattern_in_brackets_is_the_tool() -> None:
+    for entry, left in {"ruler(git:*)": "ruler", "sca*(*, a b)": "scale"}.items():
+        run, _ = lived(SkillUse(bundled=(skill("a", allowed=(entry,)),)), calls("a"))
+        assert run.of(Boundary)[1].tools.names == (left, "load_skill", "read_skill_file")
+
+
 def test_a_list_that_names_nothing_leaves_the_tools_that_always_run() -> None:
     run, _ = lived(SkillUse(bundled=(skill("a", allowed=()),)), calls("a"), Answer(calls=(("ruler", {}),)))
     assert run.of(Boundary)[1].tools.names == ("load_skill", "read_skill_file")
@@ -252,6 +258,22 @@ def test_a_lesson_names_the_pages_that_were_read_in_its_run_whatever_the_model_s
     )
     assert len(run.of(EgressRequest)) == 5
     assert run.of(SkillLearned)[0].sources == ("https://example.com/a", "https://example.com/b")
+
+
+def test_a_page_whose_address_looks_like_a_secret_is_no_source_of_a_lesson_and_keeps_none_from_being_saved() -> None:
+    key = "AKIA" + "ABCDEFGH12345678"
+
+    @tool(read_only=True)
+    async def read(context: ToolContext) -> str:
+        """Read."""
+        await context.fetch(f"https://example.com/{key}")
+        return (await context.fetch("https://example.com/a")).text
+
+    use = learner()
+    answers = (Answer(calls=(("read", {}),)), Answer(calls=(("save_skill", LESSON),)))
+    run, _ = lived(use, *answers, tools=[read, *skill_tools(use)], fetcher=Outside())
+    assert len(run.of(EgressRequest)) == 2
+    assert run.of(SkillLearned)[0].sources == ("https://example.com/a",)
 
 
 def test_a_function_of_the_author_has_no_say_in_the_skills_of_the_run() -> None:

@@ -37,7 +37,17 @@ from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized
 from edge_agent.loop.sign_in import ask_for_call
-from edge_agent.loop.unknown import Again, Told, after_a_loss, by_policy, cut_off, read_all, repeats
+from edge_agent.loop.unknown import (
+    MOST_REPEATS,
+    Again,
+    Told,
+    after_a_loss,
+    by_policy,
+    cut_off,
+    never_made,
+    read_all,
+    repeats,
+)
 from edge_agent.loop.walk import Cut, Stray, Walk
 
 
@@ -190,7 +200,7 @@ def _answered(
     """The call's one outcome, as it is kept: what the model sees now is what it would see after a restart.
 
     A call that was never made gives back what was reserved for it."""
-    reserved = isinstance(event, ToolRejected) and key in walk.journal.money
+    reserved = isinstance(event, ToolRejected) and key in walk.journal.money and never_made(walk, key)
     taken = {draft.key for draft in more}
     closing = (*approvals.closing(walk.journal, key), *elicitation.closing(walk.journal, key))
     closed = [draft for draft in closing if draft.key not in taken]
@@ -265,8 +275,9 @@ class _Failure:
 async def _raised(walk: Walk, key: str, tool: Tool, intent: ToolCalled, failure: _Failure) -> Ended:
     """An error result for the model; an unknown outcome where the call may have happened and must not happen twice."""
     said = f"no answer within {tool.timeout:g} s" if failure.timed_out else str(failure.error)
-    if walk.ports.can_ask and isinstance(failure.error, NeedsSignIn | NeedsAnswer):
-        asked = f"{key}/ask/{repeats(walk, key)}"
+    made = repeats(walk, key)
+    if walk.ports.can_ask and made < MOST_REPEATS and isinstance(failure.error, NeedsSignIn | NeedsAnswer):
+        asked = f"{key}/ask/{made}"
         if isinstance(failure.error, NeedsSignIn):
             raise ask_for_call(walk, asked, failure.error)
         raise elicitation.ask(walk, asked, failure.error)

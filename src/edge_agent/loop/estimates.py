@@ -16,15 +16,21 @@ class Estimates:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, int]] = {}
+        self._systems: dict[str, int] = {}  # by value: the same prompt is put together anew for each request
 
     def input(self, request: ModelRequest) -> int:
         """Tokens of everything the request sends, and of what providers write around it."""
         schema = PER_TOOL + estimate(canonical(request.output_schema)) if request.output_schema is not None else 0
         tools = sum(self._once(tool, _of_tool) for tool in request.tools)
-        return FRAME + self._once(request.system, estimate) + self.messages(request.messages) + tools + schema
+        return FRAME + self._system(request.system) + self.messages(request.messages) + tools + schema
 
     def messages(self, messages: Sequence[Message]) -> int:
         return sum(self._once(message, _of_message) for message in messages)
+
+    def _system(self, system: str) -> int:
+        if system not in self._systems:
+            self._systems[system] = estimate(system)
+        return self._systems[system]
 
     def _once(self, part: Any, measure: Callable[[Any], int]) -> int:
         """By identity, and holding on to it: an id may be given again to another object."""

@@ -91,7 +91,7 @@ async def _execute(walk: Walk, work: Work) -> None:
     if end is not None:
         walk.seen(key, StepStarted)
         await walk.over(key, lambda: _rounds(walk, work, step, number), but=f"{key}/replan")
-        take_folds(walk, work, key)
+        take_folds(walk, work, key, but=f"{key}/replan")
     else:
         end = await _work_off(walk, work, step, number)
     skills.after_step(walk, known, key)

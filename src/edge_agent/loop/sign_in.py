@@ -19,15 +19,14 @@ from edge_agent.loop.walk import Walk
 
 CONNECTIONS = "mcp-connections"  # the destination; the post finds the connection by server and user
 SKIP = "skip"  # the answer that leaves the server out
-WITHIN_MS = 86_400_000  # that a person has for it
+WITHIN_MS = 86_400_000  # that a person has for an answer: a day
 
 
 async def take_in_tools(walk: Walk, key: str) -> tuple[str, ...]:
     """The tools as they are now, before the record `key`. A server that nobody signed in to in time is left out.
 
     Returns a sentence for each server whose tools are left out. Raises Suspend while a person is waited for."""
-    numbers = itertools.count()
-    waits = list(_open(walk, key, numbers))
+    waits = list(_open(walk, key))
     if walk.step_cancelled(key):
         return ()
     if waits:
@@ -48,8 +47,8 @@ def pass_over(walk: Walk, key: str) -> None:
     walk.pass_over(f"{key}/ask")
 
 
-def _open(walk: Walk, key: str, numbers: Iterator[int]) -> Iterator[Wait]:
-    for number in numbers:
+def _open(walk: Walk, key: str) -> Iterator[Wait]:
+    for number in itertools.count():
         question = walk.seen(f"{key}/ask/{number}", QuestionAsked)
         if question is None:
             return

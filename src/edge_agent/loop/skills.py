@@ -134,5 +134,5 @@ def allowed(walk: Walk, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     lists = [skill.allowed_tools for skill in walk.skills.active if skill.allowed_tools is not None]
     if not lists:
         return tools
-    globs = [glob for one in lists for glob in one]
+    globs = [glob.partition("(")[0] for one in lists for glob in one]  # of a pattern in brackets no tool is a part
     return tuple(t for t in tools if t.name in ALWAYS_RUN or any(fnmatchcase(t.name, glob) for glob in globs))

@@ -20,11 +20,10 @@ from edge_agent.core.signals import Suspend
 from edge_agent.core.tooling import Tool
 from edge_agent.loop import approvals, prompts
 from edge_agent.loop.approvals import Denied, Wanted
-from edge_agent.loop.sign_in import is_declined, wait_for
+from edge_agent.loop.sign_in import WITHIN_MS, is_declined, wait_for
 from edge_agent.loop.walk import Walk
 
 MOST_REPEATS = 3  # of one call
-ANSWER_WITHIN_MS = 86_400_000  # a question to a person expires after a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,12 @@ class Told:
 
 def repeats(walk: Walk, key: str) -> int:
     return next(number for number in itertools.count() if walk.seen(f"{key}/call/{number + 1}", ToolCalled) is None)
+
+
+def never_made(walk: Walk, key: str) -> bool:
+    """Whether no server was called, or every call was turned away until somebody signs in."""
+    asked = (walk.journal.event(f"{key}/ask/{number}", QuestionAsked) for number in range(repeats(walk, key) + 1))
+    return not walk.has(f"{key}/call") or all(one is not None and one.for_ == "authorization" for one in asked)
 
 
 def read_all(walk: Walk, key: str) -> None:
@@ -104,7 +109,7 @@ def by_policy(
     again = tool if made < MOST_REPEATS else None
     if intent.on_unknown == "retry":
         return _retried(walk, key, again, intent, cause) or _told(intent, cause, detail)
-    if intent.on_unknown == "ask":
+    if intent.on_unknown == "ask" and made < MOST_REPEATS:
         question, answer = _asked(walk, f"{key}/ask/{made}", intent, cause)
         cause, detail = question.cause or cause, f"A person says: {answer.answer}" if answer.answer else detail
         if answer.answer == "retry" and again is not None:  # that is the decision too: nobody is asked twice
@@ -179,7 +184,7 @@ def _asked(walk: Walk, key: str, intent: ToolCalled, cause: Cause) -> tuple[Ques
             for_="unknown-outcome",
             cause=cause,
             question=f"{told} Answer `retry` to make the call again, or say what happened.",
-            expires_at=walk.ports.clock.now() + ANSWER_WITHIN_MS,
+            expires_at=walk.ports.clock.now() + WITHIN_MS,
         )
         walk.write(Draft(key=key, event=question))
     answer = walk.seen(f"{key}/answer", QuestionAnswered)

@@ -118,11 +118,12 @@ def parts_of(walk: Walk, work: Work) -> tuple[Foldable, ...]:
     return (Trace(walk, work), work.past)
 
 
-def take_folds(walk: Walk, work: Work, key: str) -> None:
-    """What was folded under `key`, also where that is not entered again."""
+def take_folds(walk: Walk, work: Work, key: str, *, but: str | None = None) -> None:
+    """What was folded under `key`, also where that is not entered again; what is under `but` was folded later."""
     parts = {part.name: part for part in parts_of(walk, work)}
+    later = frozenset(walk.journal.under.get(but, ()) if but else ())
     for under in walk.journal.under.get(key, ()):
-        folded = walk.journal.event(under, ContextCompacted)
+        folded = walk.journal.event(under, ContextCompacted) if under not in later else None
         if folded is not None and folded.summary is not None and folded.scope in parts:
             parts[folded.scope].take(folded)
 

@@ -55,6 +55,7 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 _AT_A_TIME = 65_536  # characters
 _LONELY = re.compile("<(?![^<>]*>)")  # tags that do not end would each be read to the end of the page
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_NOT_READ = "\n\n[the rest of the page is not read]"
 Attributes = list[tuple[str, str | None]]
 
 
@@ -63,13 +64,21 @@ def page_text(html: str, url: str, enough: int) -> str:
     not read: a megabyte takes the Worker two seconds."""
     reader = _Reader(url)
     html = _LONELY.sub("&lt;", _without_comments(html))
+    rest = ""
     for start in range(0, len(html), _AT_A_TIME):
         reader.feed(html[start : start + _AT_A_TIME])
-        if reader.said > enough:
+        if reader.said > enough and start + _AT_A_TIME < len(html):
+            rest = _NOT_READ
             break
     reader.close()
-    text = re.sub(r"[ \t]*\n[ \t]*(?:\n[ \t]*)+", "\n\n", "".join(reader.pieces))
-    return text.strip()
+    return _paragraphs("".join(reader.pieces)) + rest
+
+
+def _paragraphs(text: str) -> str:
+    """Of several empty lines one stays. Line by line: a pattern that begins with blanks looks at each run of them again
+    and again."""
+    lines = (line.rstrip(" \t") for line in text.split("\n"))
+    return re.sub(r"\n\n+[ \t]*", "\n\n", "\n".join(lines)).strip()
 
 
 def _without_comments(html: str) -> str:
@@ -87,7 +96,7 @@ class _Reader(HTMLParser):
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
-        self.said = 0  # characters, without the space around them
+        self.said = 0  # characters
         self._url = url
         self._unseen: tuple[str, int] | None = None  # the element that is left out, and how deep in its likes
         self._preformatted = 0
@@ -118,7 +127,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._unseen is None:
             self.pieces.append(data if self._preformatted else re.sub(r"\s+", " ", data))
-            self.said += len(self.pieces[-1].strip())
+            self.said += len(self.pieces[-1])
 
     def _begin(self, tag: str, attributes: dict[str, str | None]) -> None:
         if tag not in _WITHIN_A_LINE:

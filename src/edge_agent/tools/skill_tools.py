@@ -82,11 +82,9 @@ def _save_skill(use: SkillUse, declared: Sequence[str]) -> Callable[..., Any]:
             description: One line that says when the lesson helps.
             text: What to do, in general terms. No secrets, nothing that belongs to this request alone.
         """
-        sources = context.pages()
+        sources = tuple(page for page in context.pages() if not any(secrets_in(page, declared)))
         _require_lesson(use, name, description, text)
-        kinds = dict.fromkeys(
-            kind for part in (name, description, text, *sources) for kind in secrets_in(part, declared)
-        )
+        kinds = dict.fromkeys(kind for part in (name, description, text) for kind in secrets_in(part, declared))
         if kinds:
             raise ToolError(f"Not saved: it holds a secret ({', '.join(kinds)}). Leave it out and save it again.")
         lesson = Lesson(

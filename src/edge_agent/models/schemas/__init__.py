@@ -50,14 +50,6 @@ _GOOGLE = Dialect(
     keeps=_WORDS | {"additionalProperties", "prefixItems", "format", "minItems", "maxItems", "minimum", "maximum"},
     values=(str, int, float),
 )
-_GOOGLE_SUBSET = Dialect(
-    keeps=_WORDS
-    | {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
-    | {"pattern", "format", "default"},
-    formats=frozenset({"int32", "int64", "float", "double", "date-time"}),
-    null="keyword",
-    values=(str,),
-)
 
 
 @remembered
@@ -90,12 +82,6 @@ def for_anthropic_strict(schema: JsonObject) -> Converted:
 def for_google(schema: JsonObject) -> Converted:
     """The fields parametersJsonSchema and responseJsonSchema: most words."""
     return _converted(schema, _GOOGLE)
-
-
-@remembered
-def for_google_subset(schema: JsonObject) -> Converted:
-    """The fields parameters and responseSchema: an OpenAPI subset, with `nullable` and enums of text."""
-    return _converted(schema, _GOOGLE_SUBSET)
 
 
 @remembered

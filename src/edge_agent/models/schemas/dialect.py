@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from edge_agent.core.messages import JsonObject
-from edge_agent.models.schemas.keywords import BY_NAME, LIMITS, LISTS, ONE, SAID, type_of, types_of
+from edge_agent.models.schemas.keywords import BY_NAME, LIMITS, LISTS, ONE, SAID, types_of
 from edge_agent.models.schemas.plain import nullable, typed
 
 _TOLD = LIMITS | {"default", "enum"}  # words said in the description where they are not taken
@@ -18,7 +18,6 @@ class Dialect:
     """keeps: the words taken. formats: the values of `format` taken; None: all.
     closed: every object lists all its properties; `strict` says when a schema cannot be said so.
     optional: how a property that may be missing is said; nullable: it is required and may be null.
-    null: how null is allowed; keyword: by `nullable`, with one type only.
     values: the types of values an `enum` may hold.
     most_min_items: the highest `minItems` taken.
     """
@@ -27,7 +26,6 @@ class Dialect:
     formats: frozenset[str] | None = None
     closed: bool = False
     optional: Literal["absent", "nullable"] = "absent"
-    null: Literal["type", "keyword"] = "type"
     values: tuple[type, ...] | None = None
     most_min_items: int | None = None
 
@@ -53,19 +51,15 @@ class Narrowing:
         for name, value in left_out.items():
             if name not in _TOLD | SAID and value is not True:
                 self._warn(path, repr(name))
-        if self._dialect.null == "keyword":
-            narrowed = _null_by_keyword(narrowed)
         narrowed = typed(narrowed)
         return self._closed(narrowed, shaped, path) if self._dialect.closed else narrowed
 
     def _shaped(self, schema: JsonObject, path: str) -> JsonObject:
         """The same or looser, in the forms of this dialect."""
         dialect = self._dialect
-        shaped = _one_type_each(schema) if dialect.null == "keyword" else schema
-        if dialect.closed or dialect.null == "keyword":
-            shaped = _distributed(shaped)
-            if "anyOf" in schema and "anyOf" not in shaped:
-                self._warn(path, "'anyOf' beside other words")
+        shaped = _distributed(schema) if dialect.closed else schema
+        if "anyOf" in schema and "anyOf" not in shaped:
+            self._warn(path, "'anyOf' beside other words")
         if dialect.values is not None and type(None) not in dialect.values:
             shaped = _null_apart(shaped)
         return shaped if "prefixItems" in dialect.keeps else _one_kind_of_items(shaped)
@@ -155,37 +149,6 @@ def _null_apart(schema: JsonObject) -> JsonObject:
     rest = {name: value for name, value in schema.items() if name not in SAID | {"type", "enum"}}
     forms: list[JsonObject] = [typed({**rest, "enum": values})] if values else []
     return {**said, "anyOf": [*forms, {"type": "null"}]} if forms else {**said, "type": "null"}
-
-
-def _one_type_each(schema: JsonObject) -> JsonObject:
-    """A form for each of several types, with the words about it."""
-    kinds = types_of(schema)
-    if len(kinds) < 2 or "anyOf" in schema:  # noqa: PLR2004 (one type)
-        return schema
-    said = {name: value for name, value in schema.items() if name in SAID}
-    rest = {name: value for name, value in schema.items() if name not in SAID | {"type"}}
-    forms = [form for kind in kinds if (form := _of_type(kind, rest)).get("enum") != []]
-    forms = forms or [{"type": kind} for kind in kinds]  # values that are of no type named: nothing could fit
-    return {**said, **forms[0]} if len(forms) == 1 else {**said, "anyOf": forms}
-
-
-def _of_type(kind: str, words: JsonObject) -> JsonObject:
-    kinds = (kind, "integer") if kind == "number" else (kind,)
-    values = [value for value in cast(list[Any], words.get("enum", [])) if type_of(value) in kinds]
-    return typed({"type": kind, **words, **({"enum": values} if "enum" in words else {})})
-
-
-def _null_by_keyword(schema: JsonObject) -> JsonObject:
-    """`nullable`, once, in place of forms for null or with it."""
-    forms = cast(list[JsonObject], schema.get("anyOf", []))
-    others = [_without(form, "nullable") for form in forms if form.get("type") != "null"]
-    if others == forms or not others:
-        return schema
-    rest = _without(schema, "anyOf")
-    if len(others) > 1:
-        return {**rest, "anyOf": others, "nullable": True}
-    single = {**others[0], **rest}
-    return {**single, "nullable": True} if "type" in single or "anyOf" in single else single  # any value: null too
 
 
 def _without(schema: JsonObject, word: str) -> JsonObject:
