@@ -2,6 +2,7 @@
 taken it or asks no more."""
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from edge_agent.core.errors import Refusal
 from edge_agent.core.ports import Clock
@@ -18,9 +19,14 @@ class Waiters:
     def __init__(self, shelf: SqlConnection, runs: Objects, clock: Clock) -> None:
         self._shelf, self._runs, self._clock = shelf, runs, clock
 
-    def wait(self, run_id: str, question_id: str, seconds: int) -> None:
+    async def wait(
+        self, run_id: str, question_id: str, seconds: int, is_done: Callable[[], Awaitable[bool]]
+    ) -> int | None:
+        """Returns when `tell` is due, where the login is done already. One that is finished while that is looked up
+        finds the run among those who wait."""
         now = self._clock.now()
         self._shelf.wait(run_id, question_id, now + seconds * 1_000, now)
+        return self.release() if await is_done() else None
 
     def release(self) -> int:
         """The login is done. Returns when `tell` is due."""

@@ -22,16 +22,20 @@ class Runs:
         return {}
 
 
-def waiting(runs: Runs, *names: str) -> Waiters:
+async def undone() -> bool:
+    return False
+
+
+async def waiting(runs: Runs, *names: str) -> Waiters:
     waiters = Waiters(SqlConnection(in_memory()), runs, StoppedClock())
     for name in names:
-        waiters.wait(name, "q", 60)
+        await waiters.wait(name, "q", 60, undone)
     return waiters
 
 
 async def test_nobody_is_told_before_the_login_is_done_and_everybody_once_after_it() -> None:
     runs = Runs()
-    waiters = waiting(runs, "one", "two")
+    waiters = await waiting(runs, "one", "two")
     assert (await waiters.tell(), runs.answered) == (None, [])
     waiters.release()
     assert (await waiters.tell(), sorted(runs.answered)) == (None, ["one", "two"])
@@ -40,13 +44,36 @@ async def test_nobody_is_told_before_the_login_is_done_and_everybody_once_after_
 
 async def test_a_run_that_cannot_be_told_holds_nobody_up_and_is_told_again_later() -> None:
     runs = Runs(broken=ZeroDivisionError("a fault of ours"), away=Refusal(503, "unavailable", "away"))
-    waiters = waiting(runs, "away", "broken", "well")
+    waiters = await waiting(runs, "away", "broken", "well")
     due = waiters.release()
     assert (await waiters.tell(), runs.answered) == (due + 1_000, ["well"])
 
 
 async def test_a_run_that_asks_no_more_is_not_told_again() -> None:
     runs = Runs(over=Refusal(409, "not_waiting", "over"), gone=Refusal(404, "unknown_run", "gone"))
-    waiters = waiting(runs, "over", "gone")
+    waiters = await waiting(runs, "over", "gone")
     waiters.release()
     assert await waiters.tell() is None
+
+
+async def test_a_login_that_is_finished_while_a_run_looks_for_it_is_told_to_the_run() -> None:
+    runs = Runs()
+    waiters = await waiting(runs)
+
+    async def looked_up_too_early() -> bool:
+        waiters.release()
+        return False
+
+    assert await waiters.wait("one", "q", 60, looked_up_too_early) is None
+    assert (await waiters.tell(), runs.answered) == (None, ["one"])
+
+
+async def test_a_login_that_is_done_already_is_due_at_once() -> None:
+    runs = Runs()
+    waiters = await waiting(runs)
+
+    async def done() -> bool:
+        return True
+
+    assert await waiters.wait("one", "q", 60, done) == StoppedClock().now()
+    assert (await waiters.tell(), runs.answered) == (None, ["one"])

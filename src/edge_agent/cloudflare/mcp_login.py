@@ -118,11 +118,13 @@ class LiveConnection:
                 self.shelf.put(name, None)
 
     async def _wait(self, run_id: str, question_id: str) -> None:
-        """A login that was done meanwhile is told at once, also one that is finished while this is looked up."""
+        """A login that was done meanwhile is told at once."""
         self._remember_name()
-        self.waiters.wait(run_id, question_id, LIFETIME)
-        if (await self.status())["state"] == "connected":
-            self.storage.setAlarm(self.waiters.release())
+        if (due := await self.waiters.wait(run_id, question_id, LIFETIME, self._is_connected)) is not None:
+            self.storage.setAlarm(due)
+
+    async def _is_connected(self) -> bool:
+        return (await self.status())["state"] == "connected"
 
     def _remember_name(self) -> None:
         self.shelf.put("name", self.whose.name)
