@@ -1,7 +1,6 @@
 """Runs in this process: the same journal and driver, sqlite3 in memory, asyncio in place of the platform's alarm."""
 
 import asyncio
-import contextlib
 import os
 import time
 import uuid
@@ -22,7 +21,7 @@ from edge_agent.deployment import Deployment
 from edge_agent.kin_objects import receive
 from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox
-from edge_agent.loop.kin import TO_RUN
+from edge_agent.loop.kin import TO_RUN, turned_away
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.skills import library_over
 from edge_agent.storage.sql import in_memory
@@ -155,8 +154,11 @@ class LocalRuns:
         run_id = send.destination.removeprefix(TO_RUN)
         known = run_id in self._runs
         run = self.open(run_id)
-        with contextlib.suppress(Refusal):  # which is an answer as well
+        try:
             receive(run.inbox, send.method, send.arguments)
+        except Refusal as no:  # which is an answer as well
+            if told := turned_away(send, no.message):
+                await self.send(told)
         if not known:
             task = self._children[run_id] = asyncio.ensure_future(run.until_told())
             task.add_done_callback(lambda _: self._children.pop(run_id, None))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from edge_agent.core import keys
 from tests.unit.http_fakes import TOKEN, Api, problem, state_of
 
 
@@ -58,6 +59,16 @@ async def test_a_taken_run_id_is_a_conflict() -> None:
     api = Api()
     assert (await api.post("/v1/runs", {"input": "x", "run_id": "mine"})).json()["run_id"] == "mine"
     problem(await api.post("/v1/runs", {"input": "x", "run_id": "mine"}), 409, "run_exists")
+
+
+async def test_no_run_of_a_client_takes_the_id_of_a_subagent() -> None:
+    api = Api()
+    told = problem(
+        await api.post("/v1/runs", {"input": "x", "run_id": keys.child("r1", "s1/r1/c0")}), 422, "invalid_request"
+    )
+    assert "that of a subagent" in told["detail"]
+    await api.post("/v1/runs", {"input": "x", "run_id": "r1"})
+    problem(await api.post("/v1/runs/r1/fork", {"at": 1, "run_id": "sub-1"}), 422, "invalid_request")
 
 
 async def test_a_run_id_and_a_key_are_two_names_for_one_run() -> None:

@@ -12,10 +12,11 @@ from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.usage import Amount, Usage
+from edge_agent.core.usage import Amount, Usage, total_of
 from edge_agent.kin_objects import receive
 from edge_agent.loop import close, kin
 from edge_agent.loop.driver import Driver
+from edge_agent.loop.fork import kept
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.kin_inbox import cancel_subagent
 from edge_agent.testing import in_memory_log
@@ -143,6 +144,44 @@ def test_only_a_subagent_that_was_started_and_has_not_ended_can_be_stopped() -> 
     assert (unknown.value.code, ended.value.code) == ("unknown_subagent", "subagent_ended")
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_a_child_has_cost_that_answers_after_the_end_counts_once_the_run_is_resumed(times: int) -> None:
+    inbox = boss()
+    close.close("boss", inbox.journal, close.cancelled(inbox.journal))
+    for _ in range(times):
+        receive(inbox, "child_result", result(error="it was cancelled"))
+    assert (types(inbox)[2:], inbox.journal.money[CALL]) == (["subagent.failed", "run.cancelled"], RESERVE)
+    log = inbox.journal.log
+    again = Journal(log, Clock(), Hub())  # another instance of the object
+    inbox = Inbox(again, Driver("boss", again, Alarm(), no_ports))
+    inbox.resume()
+    assert types(inbox)[4:] == ["run.resumed", "subagent.settled"]
+    assert inbox.journal.money[CALL] == Amount(input=7, output=2, tool_calls=2, usd=0.5)
+    receive(inbox, "child_result", result())
+    close.close("boss", inbox.journal, close.cancelled(inbox.journal))
+    inbox.resume()
+    assert types(inbox).count("subagent.settled") == 1
+
+
+def test_a_fork_takes_over_what_children_have_cost_and_no_reserve_of_one_that_was_given_up() -> None:
+    def inherited(inbox: Inbox) -> Amount:
+        records = kept(inbox.journal.in_order())
+        assert [record.type for record in records][:1] == ["subagent.started"]
+        money: dict[str, Amount] = {}
+        for record in records:
+            money.update(record.money)
+        return total_of(money.values())
+
+    inbox = boss()
+    cancel_subagent(inbox, "c0", None)
+    assert inherited(inbox) == Amount()
+    receive(inbox, "child_result", result(error="it was cancelled"))
+    assert inherited(inbox) == Amount(input=7, output=2, tool_calls=2, usd=0.5)
+    inbox = boss()
+    receive(inbox, "child_result", result())
+    assert inherited(inbox) == Amount(input=7, output=2, tool_calls=2, usd=0.5)
+
+
 # -- the child
 def test_a_create_that_comes_twice_is_one_run() -> None:
     inbox = box(CHILD)
@@ -187,6 +226,28 @@ def test_an_end_without_a_text_says_why() -> None:
     end = codec.decode("run.completed", {"stop_reason": "budget", "text": "", "usage": {}})
     assert end.type == "run.completed"
     assert kin.result(PARENT, end, Amount(), 0).arguments["text"] == "(it ended without a text: budget)"
+
+
+@pytest.mark.parametrize("taken_by", ["another run", "a tombstone"])
+def test_a_parent_hears_of_a_child_that_cannot_begin(taken_by: str) -> None:
+    child, parent = box(CHILD), boss()
+    if taken_by == "another run":
+        receive(child, "create_child", {"created": asdict(created())})
+    else:
+        receive(child, "cancel_child", {"parent": "boss", "key": CALL, "reason": "enough"})
+    create = kin.create(CALL, STARTED, created(PARENT))
+    with pytest.raises(Refusal) as no:
+        receive(child, create.method, create.arguments)
+    told = kin.turned_away(create, no.value.message)
+    assert told is not None
+    assert told.destination == "run/boss"
+    for _ in range(2):
+        receive(parent, told.method, told.arguments)
+    assert types(parent)[2:] == ["subagent.failed"]
+    assert parent.journal.money[CALL] == Amount(tool_calls=1)
+    (failed,) = parent.journal.types["subagent.failed"]
+    assert getattr(failed.event, "error", "").startswith("it could not begin: ")
+    assert kin.turned_away(told, "no") is None
 
 
 def test_runs_send_nothing_else() -> None:

@@ -8,7 +8,7 @@ from edge_agent.cloudflare.runs import ObjectRuns
 from edge_agent.core.errors import Refusal
 from edge_agent.core.listing import DIRECTORY, shard_of
 from edge_agent.core.ports import Send
-from edge_agent.loop.kin import TO_RUN
+from edge_agent.loop.kin import TO_RUN, turned_away
 from edge_agent.loop.sign_in import CONNECTIONS
 
 
@@ -29,9 +29,12 @@ class ObjectPost:
             raise ValueError(f"nobody is at {send.destination}")
 
     async def _to_run(self, run_id: str, send: Send) -> None:
-        """A refusal has been heard there, so it is not sent again; who did not answer may not have heard."""
+        """A refusal has been heard there, so it is not sent again, and a parent hears of it; who did not answer may not
+        have heard."""
         try:
             await self._runs.call(run_id, send.method, send.arguments)
         except Refusal as no:
             if no.status == HTTPStatus.SERVICE_UNAVAILABLE:
                 raise
+            if told := turned_away(send, no.message):
+                await self.send(told)

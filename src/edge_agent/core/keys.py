@@ -115,9 +115,12 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+OF_CHILDREN = "sub-"  # what their ids begin with, and those of no other run
+
+
 def child(run_id: str, key: str) -> str:
     """The id of the run that a call is: the same on every walk, another for every other call and in every fork."""
-    return f"sub-{digest(run_id, key)[:32]}"
+    return f"{OF_CHILDREN}{digest(run_id, key)[:32]}"
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, TypeAdapter
 
+from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
@@ -133,6 +134,9 @@ def id_of(deps: Deps, caller: Caller, asked: str | None, key: str | None) -> str
     """Of a run that is to be. The same for the same caller and key, so that the run's own object sees a repeat."""
     if key is not None and asked is not None:
         detail = "`run_id` and the header Idempotency-Key both name the run: send one of them."
+        raise Refusal(422, "invalid_request", detail, field="run_id")
+    if asked is not None and asked.startswith(keys.OF_CHILDREN):
+        detail = f"A `run_id` that begins with `{keys.OF_CHILDREN}` is that of a subagent. Take another one."
         raise Refusal(422, "invalid_request", detail, field="run_id")
     derived = None if key is None else hashlib.sha256(canonical([caller.name, key]).encode()).hexdigest()[:32]
     return asked or derived or deps.new_run_id()

@@ -4,7 +4,7 @@ It reuses what came to its end there and makes for itself what was open: no call
 other run had not finished comes along, and nothing that was said about that run alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from edge_agent.core import keys
@@ -19,6 +19,7 @@ from edge_agent.core.events import (
     QuestionAsked,
     RecordedEvent,
     RunCreated,
+    SubagentStarted,
     ToolResult,
 )
 from edge_agent.core.limits import BudgetKind
@@ -42,11 +43,11 @@ def kept(records: Sequence[Record], *, approval_changes: bool = False, limits_ch
     """What a fork takes of these records, still numbered as they were.
 
     approval_changes: it has a mode of its own. limits_change: that a cap was reached is to be found out again."""
-    known = {record.key for record in records}
-    open_scopes = set(_open_scopes(records, known))
+    known = {record.key: record for record in records}
+    open_scopes = set(_open_scopes(records, known.keys()))
     exceeded: set[BudgetKind] = set()
     return [
-        record
+        _without_reserve(record, known)
         for record in records
         if not (
             _is_about_the_other_run(record)
@@ -57,6 +58,15 @@ def kept(records: Sequence[Record], *, approval_changes: bool = False, limits_ch
     ]
 
 
+def _without_reserve(record: Record, known: Mapping[str, Record]) -> Record:
+    """What a child that was given up has cost is said to the other run alone, so its reserve would stay for ever."""
+    call = record.key.removesuffix("/call")
+    if not isinstance(record.event, SubagentStarted) or f"{call}/settled" in known:
+        return record
+    result = known.get(f"{call}/result")
+    return record if result is None or call in result.money else replace(record, money={})
+
+
 def _is_about_the_other_run(record: Record) -> bool:
     """Its beginning, waits and ends, its cancel (that of a step ends that step in the fork too), its end's fault."""
     if isinstance(record.event, CancelRequested):
@@ -64,7 +74,7 @@ def _is_about_the_other_run(record: Record) -> bool:
     return record.type.startswith("run.") or record.key.startswith("fault/")
 
 
-def _open_scopes(records: Sequence[Record], known: set[str]) -> Iterator[str]:
+def _open_scopes(records: Sequence[Record], known: Collection[str]) -> Iterator[str]:
     """Keys of attempts without an end, questions without an answer and calls without a result: everything under them
     stays behind."""
     for record in records:

@@ -19,7 +19,7 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Record, StoredFile
-from edge_agent.loop import close, decisions
+from edge_agent.loop import close, decisions, settling
 from edge_agent.loop.driver import Driver
 
 
@@ -103,7 +103,8 @@ class Inbox:
         self.journal.append("input", Draft(key=f"msg/{message_id}", event=queued))
 
     def resume(self, reason: str | None = None) -> None:
-        """A failed or cancelled run goes on from its log, as a new life. It decides nothing again."""
+        """A failed or cancelled run goes on from its log, as a new life. It decides nothing again. With it comes
+        what children have cost that answered after the end."""
         self._known()
         ended = self.journal.ended
         if ended is None:
@@ -117,7 +118,8 @@ class Inbox:
             raise Refusal(409, "run_has_parent", message)
         self.driver.wake()
         resumed = Draft(key=keys.life(self.journal.life + 1), event=RunResumed(reason=reason or "request"))
-        self.journal.append("note", resumed, meta={"stalled": "0", "restarts": "0", "slice": "closed"}, new_life=True)
+        meta = {"stalled": "0", "restarts": "0", "slice": "closed"}
+        self.journal.append("note", resumed, *settling.kept(self.journal), meta=meta, new_life=True)
 
     def delete(self) -> None:
         """Ends the run where it has not ended, and erases it. Others are still told of both; a second time changes

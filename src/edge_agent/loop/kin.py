@@ -63,10 +63,18 @@ def result(parent: ParentRun, end: Terminal, spent: Amount, life: int) -> Send:
     return _to(parent.run_id, keys.end(life), "child_result", arguments)
 
 
-def never_began(parent: str, key: str) -> Send:
-    """Of a child that was cancelled before it was created."""
+def never_began(parent: str, key: str, why: str = "it was cancelled before it began") -> Send:
+    """Of a child that there is not."""
     arguments = _outcome(key, keys.child(parent, key), Usage(), Amount())
-    return _to(parent, "refused", "child_result", {**arguments, "error": "it was cancelled before it began"})
+    return _to(parent, "refused", "child_result", {**arguments, "error": why})
+
+
+def turned_away(send: Send, why: str) -> Send | None:
+    """What the sender is to hear of its refused `send`: of a child that cannot begin, or it would wait for ever."""
+    if send.method != "create_child":
+        return None
+    parent = send.arguments["created"]["parent"]
+    return never_began(parent["run_id"], parent["key"], f"it could not begin: {why}")
 
 
 def events(parent: ParentRun, shown: Sequence[JsonObject], spent: Amount) -> Send:

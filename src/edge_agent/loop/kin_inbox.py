@@ -11,14 +11,13 @@ from edge_agent.core.events import (
     SubagentCompleted,
     SubagentEvent,
     SubagentFailed,
-    SubagentSettled,
     SubagentStarted,
     UsageSoFar,
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.usage import Amount, Usage
-from edge_agent.loop import kin
+from edge_agent.core.usage import Amount
+from edge_agent.loop import kin, settling
 from edge_agent.loop.inbox import Inbox, known
 
 
@@ -44,21 +43,24 @@ def cancel_child(inbox: Inbox, parent: str, key: str, reason: str) -> None:
 
 # -- a parent hears
 def child_result(inbox: Inbox, said: JsonObject) -> None:
-    """The first one answers the call. One that comes after the child was given up settles what it cost; every other
-    is a repeat."""
+    """The first one answers the call. One that comes after the child was given up settles what it cost, in a run that
+    has ended when it is resumed; every other is a repeat."""
     known(inbox.journal)
     key, journal = str(said["key"]), inbox.journal
     started = _started(journal, key, said["child_run_id"])
-    if started is None or journal.ended:
+    if started is None:
         return
-    money = {key: Amount(**said["spent"]) + Amount(tool_calls=1)}
     result = journal.records.get(f"{key}/result")
     if result is None:
         inbox.driver.wake()
-        journal.append("input", Draft(key=f"{key}/result", event=_answer(started, said), money=money))
-    elif key not in result.money and f"{key}/settled" not in journal.records:
-        settled = SubagentSettled(call_id=started.call_id, child_run_id=started.child_run_id, **_used(said))
-        journal.append("input", Draft(key=f"{key}/settled", event=settled, money=money))
+        answer = Draft(key=f"{key}/result", event=_answer(started, said), money=settling.money_of(key, said))
+        journal.append("input", answer)
+    elif key in result.money or f"{key}/settled" in journal.records:
+        return
+    elif journal.ended:
+        settling.keep(journal, key, said)
+    else:
+        journal.append("input", settling.settled(key, started, said))
 
 
 def child_events(inbox: Inbox, said: JsonObject) -> None:
@@ -91,15 +93,11 @@ def _answer(started: SubagentStarted, said: JsonObject) -> SubagentCompleted | S
         "name": started.name,
         "step": started.step,
         "round": started.round,
-        **_used(said),
+        **settling.used(said),
     }
     if "error" in said:
         return SubagentFailed(error=said["error"], **common)
     return SubagentCompleted(text=said["text"], stop_reason=said["stop_reason"], **common)
-
-
-def _used(said: JsonObject) -> dict[str, Any]:
-    return {"usage": Usage(**said["usage"]), "cost_usd": said["spent"]["usd"]}
 
 
 # -- a person stops one

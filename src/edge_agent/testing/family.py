@@ -12,7 +12,7 @@ from edge_agent.deployment import Deployment
 from edge_agent.kin_objects import receive
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
-from edge_agent.loop.kin import TO_RUN
+from edge_agent.loop.kin import TO_RUN, turned_away
 from edge_agent.testing.faults import Faults, Killed
 from edge_agent.testing.post import Receiver, SimulatedPost, Trouble
 from edge_agent.testing.simulated import Instance, SimulatedObject
@@ -91,5 +91,6 @@ class SimulatedRuns:
             await self.of(send.destination.removeprefix(TO_RUN)).call(hand_in, again=False)
         except Killed:
             raise ConnectionError("the object died") from None
-        except Refusal:
-            pass  # an answer as well
+        except Refusal as no:  # an answer as well
+            if told := turned_away(send, no.message):
+                await self._receive(told)
