@@ -144,6 +144,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", f"{OWN}/events"): None,
     ("GET", f"{OWN}/ws"): None,
     ("GET", f"{OWN}/log"): None,
+    ("GET", f"{OWN}/calls"): None,
     ("GET", f"{OWN}/files/{{name}}"): None,
     ("POST", f"{OWN}/cancel"): {},
     ("POST", f"{OWN}/resume"): {},
