@@ -22,7 +22,7 @@ dev: setup ## serve the agent in workerd [PORT=8787 STATE=.edge-agent/state]
 	@$(VENV)/python -m scripts.dev --port $(PORT) --state $(STATE)
 
 test: setup ## run the whole test suite [ARGS="-k name"]
-	@$(TOOLS) $(VENV)/python -m pytest $(ARGS)
+	@$(TOOLS) $(VENV)/python -m scripts.run_tests $(ARGS)
 
 test-faults: setup ## the long draw of crashes and kills [ARGS="--seed 7"]
 	@$(TOOLS) $(VENV)/python -m pytest tests/faults --long-draw $(ARGS)
