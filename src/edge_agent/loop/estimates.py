@@ -12,14 +12,17 @@ FRAME, PER_MESSAGE, PER_TOOL = 48, 8, 16  # tokens of what a provider writes aro
 
 
 class Estimates:
-    """Of one request after another that have most of their parts in common: each part is looked at once."""
+    """Of one request after another that have most of their parts in common: each part is looked at once, and held no
+    longer than until a request comes without it."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, int]] = {}
+        self._before: dict[int, tuple[object, int]] = {}  # what was known before the last request
         self._systems: dict[str, int] = {}  # by value: the same prompt is put together anew for each request
 
     def input(self, request: ModelRequest) -> int:
         """Tokens of everything the request sends, and of what providers write around it."""
+        self._before, self._known = self._known, {}
         schema = PER_TOOL + estimate(canonical(request.output_schema)) if request.output_schema is not None else 0
         tools = sum(self._once(tool, _of_tool) for tool in request.tools)
         return FRAME + self._system(request.system) + self.messages(request.messages) + tools + schema
@@ -34,9 +37,10 @@ class Estimates:
 
     def _once(self, part: Any, measure: Callable[[Any], int]) -> int:
         """By identity, and holding on to it: an id may be given again to another object."""
-        known = self._known.get(id(part))
+        known = self._known.get(id(part)) or self._before.get(id(part))
         if known is None or known[0] is not part:
-            known = self._known[id(part)] = (part, measure(part))
+            known = (part, measure(part))
+        self._known[id(part)] = known
         return known[1]
 
 
