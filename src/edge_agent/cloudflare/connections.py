@@ -1,17 +1,16 @@
 """The connections to MCP servers by RPC to their objects, and by requests that pass through them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyodide.ffi import JsException
-
+from edge_agent.cloudflare import rpc
 from edge_agent.core.errors import Refusal, ToolError
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.mcp_links import ConnectionId
 
 _LOCAL = "local"
+_SILENT = "connection_unavailable", "The connection's object did not answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,7 @@ class ObjectConnection:
 
     async def command(self, method: str, payload: JsonObject) -> JsonObject:
         """Raises Refusal: the object's own, or 503 when it did not answer."""
-        try:
-            answer = json.loads(await self._stub.command(json.dumps({"method": method, "payload": payload})))
-        except JsException as error:
-            message = "The connection's object did not answer. Nothing is lost: try again."
-            raise Refusal(503, "connection_unavailable", message, retry_after=1) from error
-        if no := answer.get("refusal"):
-            raise Refusal(no["status"], no["code"], no["message"])
-        return answer["ok"]
+        return await rpc.ask(self._stub.command, method, payload, silent=_SILENT)
 
 
 class ObjectConnections:

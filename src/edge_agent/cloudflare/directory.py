@@ -1,18 +1,18 @@
-"""The directory of runs by its objects: RPC, JSON text both ways."""
+"""The directory of runs by RPC to its objects."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from pyodide.ffi import JsException
 from workers import DurableObject
 
+from edge_agent.cloudflare import rpc
 from edge_agent.cloudflare.sql import ObjectClock, ObjectSql, raw_storage
-from edge_agent.core.errors import Refusal
 from edge_agent.core.listing import SHARDS
 from edge_agent.core.messages import JsonObject
 from edge_agent.storage.directory import SqlDirectory
+
+_SILENT = "directory_unavailable", "A part of the directory of runs did not answer."
 
 
 class DirectoryObject(DurableObject):
@@ -24,10 +24,10 @@ class DirectoryObject(DurableObject):
         self._directory = SqlDirectory(ObjectSql(raw_storage(ctx)))
 
     async def ask(self, text: str) -> str:
-        """{"method", "payload"} -> the answer"""
-        request = json.loads(text)
-        now = ObjectClock().now()
-        return json.dumps(self._directory.answer(request["method"], request["payload"], now))
+        return await rpc.answered(text, self._answer)
+
+    async def _answer(self, method: str, payload: JsonObject) -> JsonObject:
+        return self._directory.answer(method, payload, ObjectClock().now())
 
 
 class ObjectDirectory:
@@ -38,13 +38,8 @@ class ObjectDirectory:
 
     async def ask(self, method: str, payload: JsonObject) -> Sequence[JsonObject]:
         """The answer of each shard. Raises Refusal 503 where one does not answer: a part would look like the whole."""
-        try:
-            return await asyncio.gather(*(self.ask_shard(shard, method, payload) for shard in range(SHARDS)))
-        except JsException as error:
-            message = "A part of the directory of runs did not answer. Nothing is lost: try again."
-            raise Refusal(503, "directory_unavailable", message, retry_after=1) from error
+        return await asyncio.gather(*(self.ask_shard(shard, method, payload) for shard in range(SHARDS)))
 
     async def ask_shard(self, shard: int, method: str, payload: JsonObject) -> JsonObject:
-        """Raises JsException."""
-        stub = self._namespace.getByName(f"shard-{shard}")
-        return json.loads(await stub.ask(json.dumps({"method": method, "payload": payload})))
+        """Raises Refusal 503 where it does not answer."""
+        return await rpc.ask(self._namespace.getByName(f"shard-{shard}").ask, method, payload, silent=_SILENT)

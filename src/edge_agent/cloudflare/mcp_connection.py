@@ -1,7 +1,6 @@
 """The object of the connection to one MCP server for one user: a shell around what is in mcp_login, which is imported
 by the first who needs it, since it brings the client of MCP."""
 
-import json
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import js
 from workers import DurableObject
 
+from edge_agent.cloudflare import rpc
 from edge_agent.cloudflare.sql import ObjectSql, raw_storage
 from edge_agent.core.errors import ConfigError, Refusal
+from edge_agent.core.messages import JsonObject
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.storage.mcp_connections import SqlConnection
 
@@ -24,7 +25,7 @@ class McpConnectionObject(DurableObject):
     """Subclass it with `wiring`, a static function of the environment and of the connection's id, which raises
     ConfigError where the server is not configured any more.
 
-    RPC: `command`, JSON text both ways, problems as data. `fetch`: a request of a run to the server."""
+    RPC: `command`. `fetch`: a request of a run to the server."""
 
     wiring: Callable[[Any, ConnectionId], "Connecting"]
 
@@ -45,15 +46,13 @@ class McpConnectionObject(DurableObject):
         return self._kept
 
     async def command(self, text: str) -> str:
-        """{"method", "payload"} -> {"ok": answer} | {"refusal": {"status", "code", "message"}}"""
-        request = json.loads(text)
+        return await rpc.answered(text, self._answer)
+
+    async def _answer(self, method: str, payload: JsonObject) -> JsonObject:
         try:
-            return json.dumps({"ok": await self._connection().answer(request["method"], request["payload"])})
+            return await self._connection().answer(method, payload)
         except ConfigError as error:
-            no = Refusal(404, "unknown_server", str(error))
-        except Refusal as refusal:
-            no = refusal
-        return json.dumps({"refusal": {"status": no.status, "code": no.code, "message": no.message}})
+            raise Refusal(404, "unknown_server", str(error)) from error
 
     async def fetch(self, request: Any) -> Any:
         return await self._connection().passed_on(request.js_object)
