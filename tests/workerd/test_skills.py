@@ -29,6 +29,14 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 SCRIPT: dict[str, list[dict[str, Any]]] = {
+    "folds": [
+        {"when": ["You sum up work"], "answers": [{"text": "Plots were surveyed."}]},
+        {"when": ["What you have done so far, summed up"], "answers": [{"text": "all tidy"}]},
+        {
+            "when": [],
+            "answers": [call("load_skill", name="tidy-desk"), *(call("survey", plot=plot) for plot in range(9))],
+        },
+    ],
     "loads": [
         call("load_skill", name="measure-twice"),
         call("read_skill_file", name="measure-twice", path="rates.md"),
@@ -136,6 +144,19 @@ def test_a_skill_of_the_code_is_read_from_its_folder_and_nothing_beside_it(api: 
     assert said[1] == "Pens belong into the cup.\n"
     assert "without escapes" in said[2]
     assert find(records, "skill.activated")["origin"] == "bundled"
+
+
+def test_a_loaded_skill_is_in_the_prompt_when_its_round_was_folded(api: Api, model: Running) -> None:
+    before = len(model.log())
+    records = ended(api, "folds", agent="folding")
+    folded = find(records, "context.compacted")
+    assert folded["replaces"][0] == "s1/r1"
+    *_, summed_up, last = [one["body"]["messages"] for one in model.log()[before:]]
+    text = find(records, "skill.activated")["text"]
+    assert text not in summed_up[-1]["content"]
+    assert [message["role"] for message in last[:2]] == ["system", "user"]
+    assert last[1]["content"].endswith(f"Plots were surveyed.\n\n# Skill: tidy-desk\n{text}")
+    assert "load_skill" not in json.dumps(last[2:])
 
 
 def test_a_plan_names_a_skill_which_is_in_the_prompts_of_its_steps(api: Api, model: Running) -> None:

@@ -14,16 +14,28 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Active:
+    """key: of the call that activated it, or of its place in a plan."""
+
+    key: str
+    event: SkillActivated
+
+    @property
+    def name(self) -> str:
+        return self.event.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InPlay:
     """listed: of the library. active: in the order of their activation."""
 
     listed: tuple[SkillEntry, ...] = ()
-    active: tuple[SkillActivated, ...] = ()
+    active: tuple[Active, ...] = ()
 
-    def after(self, event: SkillActivated | SkillLearned | SkillForgotten) -> "InPlay":
+    def after(self, key: str, event: SkillActivated | SkillLearned | SkillForgotten) -> "InPlay":
         if isinstance(event, SkillActivated):
             active = {skill.name: skill for skill in self.active}
-            return replace(self, active=tuple({**active, event.name: event}.values()))
+            return replace(self, active=tuple({**active, event.name: Active(key=key, event=event)}.values()))
         if isinstance(event, SkillLearned):
             entry = SkillEntry(name=event.name, description=listed(event.description), origin="learned")
             known = {one.name: one for one in self.listed}

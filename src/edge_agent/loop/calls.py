@@ -35,7 +35,7 @@ from edge_agent.loop.call_files import CallFiles
 from edge_agent.loop.context import context_of
 from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
-from edge_agent.loop.outcomes import model_view, outcome, sanitized
+from edge_agent.loop.outcomes import model_view, outcome, sanitized, seen_of
 from edge_agent.loop.sign_in import ask_for_call
 from edge_agent.loop.unknown import (
     MOST_REPEATS,
@@ -89,7 +89,7 @@ def told(walk: Walk, key: str, call: ToolCall, ended: Ended) -> ToolMessage:
     """A call that a person has changed says so, or the model would think that its own had been made."""
     made = _made_with(walk, key)
     changed = prompts.edited(canonical(made)) if made is not None and made != call.arguments else ""
-    text = changed + model_view(said(ended), walk.created.compaction.max_tool_output_chars, call.id)
+    text = changed + model_view(said(ended), seen_of(walk, call.name), call.id)
     return ToolMessage(call_id=call.id, name=call.name, text=text, ok=went_well(ended))
 
 

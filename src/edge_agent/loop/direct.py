@@ -127,6 +127,7 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
                 continue
         if message.calls:
             await _take_turn(walk, talk, _round(key, number, boundary, answer.answered, lambda: work.kept(talk)))
+            talk.hold(skills.loaded_in(walk, work.scope))
         goes_on = message.calls or answer.answered.finish_reason == "paused"
         if boundary.stop or not goes_on:
             return Worked(stop=boundary.stop, text=message.text, finish_reason=answer.answered.finish_reason)

@@ -13,7 +13,6 @@ from edge_agent.core.errors import Drift
 from edge_agent.core.events import Boundary, ContextCompacted, Folding, Part
 from edge_agent.core.journal import Draft
 from edge_agent.core.tokens import estimate
-from edge_agent.core.tooling import LOAD_SKILL
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask
@@ -50,12 +49,12 @@ class Context:
 
 # -- verdicts, for the record of a boundary
 def stale_results(walk: Walk, talk: Talk) -> tuple[str, ...]:
-    """Keys of the calls whose results are cleared from here on. What a skill says stays: the rest is done by it."""
+    """Keys of the calls whose results are cleared from here on."""
     how = walk.created.compaction
     most = how.clear_tool_results_after * walk.ports.context_window
     if not how.auto or not most or walk.estimates.messages(talk.said) <= most:
         return ()
-    stale = {key: of for key, of in talk.stale(how.keep_tool_results).items() if of.name != LOAD_SKILL}
+    stale = talk.stale(how.keep_tool_results)
     worth = sum(estimate(result.text) for result in stale.values()) >= WORTH_CLEARING * most
     return tuple(stale) if worth else ()
 

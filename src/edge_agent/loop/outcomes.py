@@ -11,11 +11,13 @@ from edge_agent.core.events import FileRef, ToolCalled, ToolResult
 from edge_agent.core.long_strings import LONG
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import StoredFile
-from edge_agent.core.tooling import Tool, ToolOutput
+from edge_agent.core.skills_in_play import MOST_ACTIVE
+from edge_agent.core.tooling import LOAD_SKILL, Tool, ToolOutput
 from edge_agent.loop import prompts
 from edge_agent.loop.call_files import CallFiles
 from edge_agent.loop.walk import Walk
 
+MOST_LOADED = MOST_ACTIVE + 1_000  # characters of a skill with its heading and the list of its files
 MODEL_SEES = Compaction().max_tool_output_chars  # of one result, where nothing else is set
 _WHOLE = re.compile(r"[^-]+\.txt")  # the file of a long text; those of tools have a - after the id of the call
 _HEAD = 0.75  # of what a model sees of a long result
@@ -34,8 +36,14 @@ def model_view(text: str, most: int, call_id: str) -> str:
 
 def shown_of(walk: Walk, tool: Tool) -> int:
     """Characters of a result of this tool that the model sees; 0: all."""
-    caps = [cap for cap in (walk.created.compaction.max_tool_output_chars, tool.max_output) if cap]
+    caps = [cap for cap in (seen_of(walk, tool.spec.name), tool.max_output) if cap]
     return min(caps, default=0)
+
+
+def seen_of(walk: Walk, name: str) -> int:
+    """The same as far as the run says it. A skill is seen as far as one can be active, whatever is seen of others."""
+    most = walk.created.compaction.max_tool_output_chars
+    return max(most, MOST_LOADED) if most and name == LOAD_SKILL else most
 
 
 def whole_text(walk: Walk, result: ToolResult) -> str:

@@ -177,6 +177,9 @@ def without_summary(earlier: str, count: int, what: str) -> str:
     return f"{earlier}\n{marker}" if earlier else marker
 
 
+STAYS = "(a skill, which stays in full and is no part of the summary)"
+
+
 def rounds_so_far(summary: str) -> str:
     return f"# What you have done so far, summed up\n{summary}"
 

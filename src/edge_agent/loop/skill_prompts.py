@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from edge_agent.core.events import SkillActivated
 from edge_agent.core.skills import SkillEntry
-from edge_agent.core.skills_in_play import MOST_ACTIVE, headed
+from edge_agent.core.skills_in_play import MOST_ACTIVE, Active, headed
 
 NUDGE = (
     "When you have found the way around a problem that others will meet as well (an error and what mends it, a wrong "
@@ -26,14 +25,24 @@ def _of_whom(entry: SkillEntry) -> str:
     return " (a note of an earlier run)" if entry.origin == "learned" else ""
 
 
-def active(skills: Sequence[SkillActivated]) -> str:
+def active(skills: Sequence[Active]) -> str:
     """In the order in which they were activated, as much of them as fits."""
-    left, parts = MOST_ACTIVE, list[str]()
+    shown = with_room(skills)
+    return "\n\n".join(shown.get(skill.key, _left_out(skill.name)) for skill in skills)
+
+
+def _left_out(name: str) -> str:
+    return f"[the skill {name} is left out: the ones before it take all the room]"
+
+
+def with_room(skills: Sequence[Active]) -> dict[str, str]:
+    """Those that find room, by their keys: their texts, of which the last one may be cut."""
+    left, shown = MOST_ACTIVE, dict[str, str]()
     for skill in skills:
         if left <= 0:
-            parts.append(f"[the skill {skill.name} is left out: the ones before it take all the room]")
-            continue
-        shown = skill.text if len(skill.text) <= left else f"{skill.text[:left]}\n[… the rest is left out]"
-        left -= len(skill.text)
-        parts.append(headed(skill.name, shown, lesson=skill.origin == "learned"))
-    return "\n\n".join(parts)
+            break
+        text = skill.event.text
+        fitting = text if len(text) <= left else f"{text[:left]}\n[… the rest is left out]"
+        left -= len(text)
+        shown[skill.key] = headed(skill.name, fitting, lesson=skill.event.origin == "learned")
+    return shown

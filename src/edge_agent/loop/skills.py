@@ -77,7 +77,7 @@ def after_calls(walk: Walk, calls: Sequence[str]) -> None:
     """In the order of the calls, whatever finished first."""
     for key in calls:
         if event := walk.seen(f"{key}/skill", *CHANGES):
-            walk.skills = walk.skills.after(event)
+            walk.skills = walk.skills.after(key, event)
 
 
 def after_step(walk: Walk, before: InPlay, step: str) -> None:
@@ -112,9 +112,9 @@ async def to_activate(walk: Walk, key: str, plan: Sequence[str] | None) -> tuple
 
 
 def after_plan(walk: Walk, key: str, plan: Sequence[str] | None) -> None:
-    for number in range(len(plan or ())):
-        if event := walk.seen(f"{of_plan(key)}/{number}", SkillActivated):
-            walk.skills = walk.skills.after(event)
+    for place in (f"{of_plan(key)}/{number}" for number in range(len(plan or ()))):
+        if event := walk.seen(place, SkillActivated):
+            walk.skills = walk.skills.after(place, event)
 
 
 # -- what that does
@@ -129,9 +129,15 @@ def in_system(
     return "\n\n".join(part for part in parts if part)
 
 
+def loaded_in(walk: Walk, scope: str) -> dict[str, str]:
+    """What calls of this scope loaded and is active, as far as it finds room: its text by the key of the call."""
+    shown = skill_prompts.with_room(walk.skills.active)
+    return {key: text for key, text in shown.items() if key.startswith(f"{scope}/")}
+
+
 def allowed(walk: Walk, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     """What active skills leave of the tools: of several with a list, whatever one of them names. A lesson has none."""
-    lists = [skill.allowed_tools for skill in walk.skills.active if skill.allowed_tools is not None]
+    lists = [one.event.allowed_tools for one in walk.skills.active if one.event.allowed_tools is not None]
     if not lists:
         return tools
     globs = [glob.partition("(")[0] for one in lists for glob in one]  # of a pattern in brackets no tool is a part

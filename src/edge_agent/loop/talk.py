@@ -1,6 +1,6 @@
 """The conversation of a run or of a step, round by round. Built from records alone."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edge_agent.core import keys
@@ -17,17 +17,19 @@ SMALL = 200  # characters; a result that is not longer is as good as the line th
 
 @dataclass(slots=True, kw_only=True)
 class Talk:
-    """`opening` comes first, then the summary of the rounds that were folded and what people said in them, then what
-    each other round has added.
+    """`opening` comes first, then the summary of the rounds that were folded, the skills they loaded and what people
+    said in them, then what each other round has added.
 
-    head: the opening with the summary. steered: what people said, by round; steered_before: in those that were folded.
-    refused: a model call did not fit the caps any more. text_next: the model went
-    round in circles, so the next round offers no tools."""
+    head: the opening with the summary. skills: texts of the active ones, by the keys of the calls that loaded them;
+    until its round is folded, such a text stands in the result of its call, which stays as it is. steered: what people
+    said, by round; steered_before: in those that were folded. refused: a model call did not fit the caps any more.
+    text_next: the model went round in circles, so the next round offers no tools."""
 
     opening: tuple[Message, ...]
     rounds: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     summary: str = ""
     head: tuple[Message, ...] = ()
+    skills: Mapping[str, str] = field(default_factory=dict[str, str])
     steered: dict[str, tuple[DeliveredMessage, ...]] = field(default_factory=dict[str, tuple[DeliveredMessage, ...]])
     steered_before: tuple[DeliveredMessage, ...] = ()
     rejections: int = 0
@@ -41,12 +43,13 @@ class Talk:
         self.head = self.head or self.opening
 
     def reopen(self, opening: tuple[Message, ...]) -> None:
-        """The summary is part of the last message, so that turns go on taking turns. What people said stays word for
-        word."""
+        """The summary is part of the last message, so that turns go on taking turns. Skills and what people said stay
+        word for word."""
         self.opening = self.head = opening
         if self.summary:
+            loaded = [text for key, text in self.skills.items() if _round_of(key) not in self.rounds]
             said = [prompts.said_meanwhile(self.steered_before)] if self.steered_before else []
-            text = "\n\n".join([opening[-1].text, prompts.rounds_so_far(self.summary), *said])
+            text = "\n\n".join([opening[-1].text, prompts.rounds_so_far(self.summary), *loaded, *said])
             self.head = (*opening[:-1], replace(opening[-1], text=text))
 
     @property
@@ -79,6 +82,12 @@ class Talk:
         if reminder:
             self.say(key, UserMessage(text=reminder))
 
+    def hold(self, skills: Mapping[str, str]) -> None:
+        """These are active from here on."""
+        if skills != self.skills:
+            self.skills = skills
+            self.reopen(self.opening)
+
     def copy(self) -> "Talk":
         return replace(self, rounds={name: [*said] for name, said in self.rounds.items()})
 
@@ -98,14 +107,20 @@ class Talk:
         return shorter
 
     def shorten(self, most: int) -> None:
-        self.rounds = {name: [_shortened(one, most) for one in said] for name, said in self.rounds.items()}
+        whole = self._whole()
+        self.rounds = {name: [_shortened(one, most, whole) for one in said] for name, said in self.rounds.items()}
+
+    def _whole(self) -> frozenset[str]:
+        """The ids of the calls whose results hold an active skill."""
+        return frozenset(result.call_id for key, result in self._results() if key in self.skills)
 
     def stale(self, keep: int) -> dict[str, ToolMessage]:
-        """The results that could be cleared, by the keys of their calls: not the newest `keep`, and none of the last
-        round: no model has seen them yet."""
+        """The results that could be cleared, by the keys of their calls: not the newest `keep`, none that holds an
+        active skill, and none of the last round: no model has seen them yet."""
         results, last = list(self._results()), next(reversed(self.rounds), "")
         older = results[: max(0, len(results) - keep)]
-        return {key: one for key, one in older if len(one.text) > SMALL and not key.startswith(f"{last}/")}
+        stale = {key: one for key, one in older if len(one.text) > SMALL and _round_of(key) != last}
+        return {key: one for key, one in stale.items() if key not in self.skills}
 
     def clear(self, cleared: Collection[str]) -> None:
         for key in cleared:
@@ -129,7 +144,8 @@ class Talk:
         names = names[: len(names) - len(self._newest(keep))]
         if not names:
             return None
-        pieces = ["\n".join(_pieces(self.rounds[name])) for name in names]
+        whole = self._whole()
+        pieces = ["\n".join(_pieces(self.rounds[name], whole)) for name in names]
         return Older(pieces=pieces, earlier=self.summary, replaces=tuple(names))
 
     def _newest(self, keep: int) -> list[str]:
@@ -148,25 +164,31 @@ class Talk:
 
     def saved_by(self, most: int, keep: int) -> int:
         """Tokens that `shorten` would save in the newest rounds."""
-        newest = [one for name in self._newest(keep) for one in self.rounds[name]]
-        return sum(estimate(one.text) - estimate(_shortened(one, most).text) for one in newest)
+        newest, whole = [one for name in self._newest(keep) for one in self.rounds[name]], self._whole()
+        return sum(estimate(one.text) - estimate(_shortened(one, most, whole).text) for one in newest)
 
 
 def as_turns(messages: Sequence[DeliveredMessage]) -> list[UserMessage]:
     return [UserMessage(text=message.text) for message in messages]
 
 
-def _shortened(message: Message, most: int) -> Message:
+def _round_of(call: str) -> str:
+    return call.rpartition("/")[0]
+
+
+def _shortened(message: Message, most: int, whole: Collection[str]) -> Message:
+    """`whole`: ids of the calls whose results stay as they are."""
     text = message.text
-    if not isinstance(message, ToolMessage) or len(text) <= most:
+    if not isinstance(message, ToolMessage) or message.call_id in whole or len(text) <= most:
         return message
     return replace(message, text=text[:most] + prompts.clipped(len(text) - most))
 
 
-def _pieces(said: Sequence[Message]) -> Iterator[str]:
+def _pieces(said: Sequence[Message], whole: Collection[str]) -> Iterator[str]:
     for message in said:
         if isinstance(message, ToolMessage):
-            yield prompts.call_answered(message.name, message.text)
+            text = prompts.STAYS if message.call_id in whole else message.text
+            yield prompts.call_answered(message.name, text)
             continue
         if message.text:
             yield prompts.said_by(message.role, message.text)
