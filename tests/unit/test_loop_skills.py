@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from edge_agent import Compaction, Limits, Skill, tool
-from edge_agent.core.errors import ModelError
+from edge_agent import Agent, Compaction, Limits, Skill, tool
+from edge_agent.core.errors import ModelError, Refusal
 from edge_agent.core.events import Boundary, ContextCompacted
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.model import ModelRequest
@@ -175,6 +175,23 @@ def test_a_lesson_that_was_rewritten_stands_in_its_newest_form_and_one_that_was_
     assert {"s1/r2", "s1/r16"} <= {*rounds_folded(run)}
     notes = [whole(request).count("\n\nIn cm.") - whole(request).count("\n\nIn mm.") for request in asked]
     assert notes == [0] * 2 + [1] * 14 + [-1] * 13 + [0] * 7
+
+
+# -- the index
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+async def test_the_smallest_cap_that_is_let_in_has_room_for_the_index_of_the_skills(mode: Any) -> None:
+    many = [skill(f"number-{n}", "Count.") for n in range(40)]
+
+    def agent(cap: int) -> tuple[Agent, ScriptedModel]:
+        model = ScriptedModel(answers=[Answer(text=PLAN if mode == "planned" else "done"), "done", "done"])
+        return Agent(name="a", model=model, skills=many, mode=mode, limits=Limits(max_input_tokens=cap)), model
+
+    with pytest.raises(Refusal) as refused:
+        await agent(1)[0].run("go")
+    smallest, model = agent(refused.value.more["smallest"])
+    state = await smallest.run("go")
+    assert state.text == "done"
+    assert "- number-39: number-39 it." in model.requests[0].system
 
 
 # -- law 1 and determinism

@@ -8,7 +8,8 @@ from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.messages import ToolSpec, UserMessage, user_message
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.price import FREE, Price
-from edge_agent.loop import budget, prompts
+from edge_agent.core.skills_in_play import InPlay
+from edge_agent.loop import budget, prompts, skills
 from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.parts import Past
 from edge_agent.loop.planning import Named, plan_schema
@@ -48,7 +49,8 @@ def require_taken(created: RunCreated, models: Iterable[str], takes: Takes) -> N
 
 
 def require_room(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec], window: int, price: PriceOf) -> None:
-    """Refuses a cap too small for one call and the answer at the end. Tools of MCP servers are not known yet."""
+    """Refuses a cap too small for one call and the answer at the end. Tools of MCP servers, and skills that are not of
+    the code, are not known yet."""
     if not budget.is_capped(created.limits):
         return
     planned = created.mode == "planned"
@@ -76,11 +78,8 @@ def require_room(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec
 
 
 def _direct(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
-    said = user_message(created.input, created.attachments)
-    system, asked = (
-        prompts.system(agent.instructions),
-        (*Past(created.history).messages, said),
-    )
+    asked = (*Past(created.history).messages, user_message(created.input, created.attachments))
+    system = skills.in_system(agent.skills, InPlay(), prompts.system(agent.instructions), works=True)
     first = ModelRequest(system=system, messages=asked, tools=at_first(agent, tools))
     return first, ModelRequest(system=system, messages=(*asked, UserMessage(text=prompts.LAST_ROUND)))
 
@@ -88,11 +87,11 @@ def _direct(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) ->
 def _planned(created: RunCreated, agent: AgentSpec, tools: Sequence[ToolSpec]) -> tuple[ModelRequest, ModelRequest]:
     brief = f"{prompts.request(created.input)}\n\n{prompts.plan_so_far([], [])}"
     messages = (*Past(created.history).messages, user_message(brief, created.attachments))
+    named = Named(tools=[tool.name for tool in for_plans(tools)], skills=skills.names(agent.skills, InPlay()))
+    role = prompts.of_stage(prompts.PLANNER, agent.instructions)
     first = ModelRequest(
-        system=f"{prompts.of_stage(prompts.PLANNER, agent.instructions)}\n\n{catalogue(agent, tools)}",
+        system=skills.in_system(agent.skills, InPlay(), role, catalogue(agent, tools), plans=True),
         messages=messages,
-        output_schema=plan_schema(
-            Named(tools=[tool.name for tool in for_plans(tools)]), created.limits.max_plan_steps or 1
-        ),
+        output_schema=plan_schema(named, created.limits.max_plan_steps or 1),
     )
     return first, ModelRequest(system=prompts.of_stage(prompts.SYNTHESIZER, agent.instructions), messages=messages)

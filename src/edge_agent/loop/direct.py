@@ -70,7 +70,7 @@ async def direct(walk: Walk) -> Ending:
     known = walk.skills  # what is loaded meanwhile stands in the conversation
     work = Assignment(
         scope=SCOPE,
-        system=lambda: skills.in_system(walk, known, prompts.system(walk.agent.instructions), works=True),
+        system=lambda: skills.in_system(walk.agent.skills, known, prompts.system(walk.agent.instructions), works=True),
         opening=lambda: (*past.messages, asked),
         parts=(past,),
         most_rounds=walk.created.limits.max_steps,

@@ -140,7 +140,8 @@ def _assignment(walk: Walk, work: Work, step: PlanStep, number: int) -> Assignme
     known = walk.skills  # what is loaded meanwhile stands in the conversation
 
     def system() -> str:
-        return skills.in_system(walk, known, prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions), works=True)
+        role = prompts.of_stage(prompts.EXECUTOR, walk.agent.instructions)
+        return skills.in_system(walk.agent.skills, known, role, works=True)
 
     return Assignment(
         scope=step_key(number),

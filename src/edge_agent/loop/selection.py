@@ -11,6 +11,7 @@ from edge_agent.core.media_types import is_text
 from edge_agent.core.messages import ToolSpec
 from edge_agent.core.tooling import ALWAYS_RUN, BUILT_IN, FIND_TOOLS, READ_RESULT
 from edge_agent.loop import prompts
+from edge_agent.loop.outcomes import seen_of
 from edge_agent.loop.walk import Walk
 
 SEARCH_ABOVE = 40  # tools; `auto` shows all of so many
@@ -82,9 +83,8 @@ def _something_to_read(walk: Walk) -> bool:
 def _left_out(walk: Walk, event: object) -> bool:
     if isinstance(event, Boundary):
         return bool(event.cleared)
-    most = walk.created.compaction.max_tool_output_chars
-    cut = isinstance(event, ENDED) and most and len(said(event)) > most
-    return bool(cut) or (isinstance(event, ToolResult) and any(is_text(file.media_type) for file in event.files))
+    cut = isinstance(event, ENDED) and 0 < seen_of(walk, event.name) < len(said(event))
+    return cut or (isinstance(event, ToolResult) and any(is_text(file.media_type) for file in event.files))
 
 
 def changed_lists(walk: Walk, key: str) -> list[Draft]:

@@ -14,6 +14,7 @@ from edge_agent.core.errors import EdgeAgentError
 from edge_agent.core.events import EgressRequest, Fault, SkillActivated, SkillForgotten, SkillLearned, SkillsListed
 from edge_agent.core.journal import Draft
 from edge_agent.core.messages import ToolSpec
+from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.skills import SkillEntry
 from edge_agent.core.skills_in_play import InPlay, activated
 from edge_agent.core.tooling import ALWAYS_RUN
@@ -54,15 +55,15 @@ def _fault(key: str, message: str) -> Draft:
     return Draft(key=f"{key}/fault", event=Fault(kind="storage", message=message, action="continued"), by="note")
 
 
-def known(walk: Walk, skills: InPlay | None = None) -> tuple[SkillEntry, ...]:
-    """Those of the agent whose turn it is: of its code first, then what the library adds for it."""
-    use, rest = walk.agent.skills, (skills or walk.skills).listed
+def known(use: SkillUse, skills: InPlay) -> tuple[SkillEntry, ...]:
+    """Those of an agent: of its code first, then what the library adds for it."""
     own = {skill.name: skill.entry("bundled") for skill in use.bundled}
-    return (*own.values(), *(entry for entry in rest if entry.name not in own and entry.origin in use.origins))
+    added = (entry for entry in skills.listed if entry.name not in own and entry.origin in use.origins)
+    return (*own.values(), *added)
 
 
-def names(walk: Walk) -> tuple[str, ...]:
-    return tuple(entry.name for entry in known(walk))
+def names(use: SkillUse, skills: InPlay) -> tuple[str, ...]:
+    return tuple(entry.name for entry in known(use, skills))
 
 
 def pages_read(walk: Walk) -> tuple[str, ...]:
@@ -119,12 +120,11 @@ def after_plan(walk: Walk, key: str, plan: Sequence[str] | None) -> None:
 
 # -- what that does
 def in_system(
-    walk: Walk, skills: InPlay, system: str, *more: str, index: bool = True, plans: bool = False, works: bool = False
+    use: SkillUse, skills: InPlay, system: str, *more: str, index: bool = True, plans: bool = False, works: bool = False
 ) -> str:
     """The run-stable part of a prompt: `system`, the index, `more`, then the active skills."""
-    entries = known(walk, skills) if index else ()
-    learning = walk.agent.skills.learning
-    nudge = skill_prompts.NUDGE if works and learning and learning.nudge else ""
+    entries = known(use, skills) if index else ()
+    nudge = skill_prompts.NUDGE if works and use.learning and use.learning.nudge else ""
     parts = [system, skill_prompts.index(entries, plans=plans), *more, nudge, skill_prompts.active(skills.active)]
     return "\n\n".join(part for part in parts if part)
 

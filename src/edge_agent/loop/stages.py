@@ -232,7 +232,7 @@ def _question(walk: Walk, key: str, stage: Stage, work: Work, *more: AssistantMe
         role = prompts.PLANNER if stage == "plan" else prompts.REPLANNER
         system, tools = prompts.of_stage(role, walk.agent.instructions), catalogue(walk.agent, walk.tools.offered())
         return ModelRequest(
-            system=skills.in_system(walk, walk.skills, system, tools, plans=True),
+            system=skills.in_system(walk.agent.skills, walk.skills, system, tools, plans=True),
             messages=(*briefing(walk, work), *more),
             tool_choice="none",
             output_schema=_schema(walk, stage),
@@ -256,4 +256,7 @@ def _schema(walk: Walk, stage: Stage) -> JsonObject:
 
 def _named(walk: Walk) -> Named:
     """What a plan can name."""
-    return Named(tools=tuple(tool.name for tool in for_plans(walk.tools.offered())), skills=skills.names(walk))
+    return Named(
+        tools=tuple(tool.name for tool in for_plans(walk.tools.offered())),
+        skills=skills.names(walk.agent.skills, walk.skills),
+    )

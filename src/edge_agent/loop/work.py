@@ -141,7 +141,7 @@ def briefing(walk: Walk, work: Work, *more: str) -> tuple[Message, ...]:
 def final_request(walk: Walk, work: Work) -> ModelRequest:
     role = prompts.of_stage(prompts.SYNTHESIZER, walk.agent.instructions)
     return ModelRequest(
-        system=skills.in_system(walk, walk.skills, role, index=False),
+        system=skills.in_system(walk.agent.skills, walk.skills, role, index=False),
         messages=briefing(walk, work, prompts.ANSWER),
         tool_choice="none",
         output_schema=walk.created.output_schema,
