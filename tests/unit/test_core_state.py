@@ -1,9 +1,14 @@
 """The state of a run is a fold over its log, at any point of it."""
 
 from edge_agent.core.errors import ModelError
+from edge_agent.core.skill_library import Learning, SkillUse
+from edge_agent.core.skills import Skill
+from edge_agent.core.skills_in_play import SkillState
 from edge_agent.core.state import fold
 from edge_agent.core.usage import Amount, Usage
-from edge_agent.models.scripted import Answer, ScriptedModel
+from edge_agent.models.scripted import Answer, Item, ScriptedModel
+from edge_agent.testing import VirtualClock, memory_library
+from edge_agent.tools.skill_tools import skill_tools
 from tests.unit.loop_kit import Lived, Setting, cancels, live, resumes
 from tests.unit.test_loop_calls import doubtful
 from tests.unit.test_loop_direct import look
@@ -57,3 +62,26 @@ def test_a_wait_of_an_earlier_life_is_over() -> None:
     assert at["end/0"] == "cancelled"
     assert at["life/1"] == "running"
     assert lived.state.status == "completed"
+
+
+def test_the_state_lists_active_skills_where_they_are_from_and_their_revision_at_any_point() -> None:
+    def call(tool: str, **arguments: str) -> Answer:
+        return Answer(calls=((tool, arguments),))
+
+    save = call("save_skill", name="cm", description="Lengths.", text="In cm.")
+    use = SkillUse(
+        bundled=(Skill(name="tidy", description="Tidy up.", instructions="Put it away."),),
+        library=memory_library(VirtualClock()),
+        origins=("learned",),
+        learning=Learning(),
+    )
+    loads = (call("load_skill", name="cm"), call("load_skill", name="tidy"))
+    answers: list[Item] = [save, save, *loads, call("forget_skill", name="cm"), "done"]
+    lived = live(Setting(model=ScriptedModel(answers=answers), skills=use, tools=skill_tools(use)))
+    at = {record.key: fold("run-1", lived.records[: record.batch]).skills for record in lived.records}
+    lesson = SkillState(name="cm", origin="learned", by="tool", revision=2)
+    tidy = SkillState(name="tidy", origin="bundled", by="tool")
+    assert at["s1/r2/c0/result"] == ()
+    assert at["s1/r3/c0/result"] == (lesson,)
+    assert at["s1/r4/c0/result"] == (lesson, tidy)
+    assert lived.state.skills == (tidy,)

@@ -155,7 +155,12 @@ RECORDED: tuple[e.RecordedEvent, ...] = (
         reason="the library did not answer",
     ),
     e.SkillActivated(
-        name="invoice-check", by="plan", origin="stored", text="1. Add it up.", allowed_tools=("search", "docs__*")
+        name="invoice-check",
+        by="plan",
+        origin="stored",
+        text="1. Add it up.",
+        allowed_tools=("search", "docs__*"),
+        revision=3,
     ),
     e.SkillLearned(
         name="jpg-format",

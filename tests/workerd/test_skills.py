@@ -128,6 +128,10 @@ def test_a_stored_skill_is_loaded_its_file_read_and_its_list_restricts_the_tools
     assert [one["name"] for one in find(records, "skills.listed")["skills"]] == ["measure-twice"]
     active = find(records, "skill.activated")
     assert (active["key"], active["by"], active["origin"]) == ("s1/r1/c0/skill", "tool", "stored")
+    state = api.state(active["run_id"])
+    assert state["skills"] == [
+        {"name": "measure-twice", "origin": "stored", "by": "tool", "revision": active["revision"]}
+    ]
     said = outputs(records)
     assert said[0].startswith("# Skill: measure-twice\nMeasure twice, cut once")
     assert said[1:] == ["Twice is twice.", "2 cm"]

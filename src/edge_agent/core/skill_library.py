@@ -21,11 +21,12 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A skill as it is now, and the paths of its files."""
+    """A skill as it is now, and the paths of its files. revision: of one of the library."""
 
     skill: Skill
     origin: Origin
     paths: tuple[str, ...]
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,12 @@ class SkillLibrary:
         found = (await self.ask("get", {"name": name})).get("skill")
         if found is None or found["origin"] not in origins:
             return None
-        return Loaded(skill=skill_of(found), origin=found["origin"], paths=tuple(f["path"] for f in found["files"]))
+        return Loaded(
+            skill=skill_of(found),
+            origin=found["origin"],
+            paths=tuple(file["path"] for file in found["files"]),
+            revision=int(found["revision"]),
+        )
 
     async def file(self, name: str, path: str) -> str | None:
         return (await self.ask("file", {"name": name, "path": path})).get("content")

@@ -1,10 +1,13 @@
 """What a run knows of skills at a point of its log: a fold over what was listed, activated, learned and forgotten."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from edge_agent.core.events import SkillActivated, SkillForgotten, SkillLearned
+from edge_agent.core.ports import Record
 from edge_agent.core.skill_library import Loaded
-from edge_agent.core.skills import SkillEntry, listed
+from edge_agent.core.skills import Origin, SkillEntry, listed
 
 MOST_ACTIVE = 24_000  # characters of all active skills in a prompt
 HINT = (
@@ -54,7 +57,29 @@ def activated(loaded: Loaded, *, by_plan: bool) -> SkillActivated:
         origin=loaded.origin,
         text=loaded.skill.instructions[:MOST_ACTIVE],
         allowed_tools=None if lesson else loaded.skill.allowed_tools,
+        revision=loaded.revision,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillState:
+    """An active skill: where it is from, what activated it, and which revision of it the run works with, where it is
+    not of the code."""
+
+    name: str
+    origin: Origin
+    by: Literal["plan", "tool"]
+    revision: int | None = None
+
+
+def active_skills(records: Iterable[Record]) -> tuple[SkillState, ...]:
+    """In the order of their activation."""
+    play = InPlay()
+    for record in records:
+        if isinstance(record.event, SkillActivated | SkillForgotten):
+            play = play.after(record.key, record.event)
+    found = (skill.event for skill in play.active)
+    return tuple(SkillState(name=one.name, origin=one.origin, by=one.by, revision=one.revision) for one in found)
 
 
 def headed(name: str, text: str, *, lesson: bool) -> str:

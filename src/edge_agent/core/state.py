@@ -29,6 +29,7 @@ from edge_agent.core.limits import Limits
 from edge_agent.core.messages import Message, Turn
 from edge_agent.core.ports import Record
 from edge_agent.core.progress import QueuedMessage, StepState, progress
+from edge_agent.core.skills_in_play import SkillState, active_skills
 from edge_agent.core.subagents import SubagentState, subagents, used_by_children
 from edge_agent.core.usage import Amount, Usage, total_of, total_usage
 
@@ -50,7 +51,8 @@ class RunState:
     dollars are `cost_usd`.
     `approvals`: the calls that a person is asked about. `messages`: the conversation, where it is asked for.
     `parent`: the id of the run that has started this one. `usage`: with that of subagents.
-    `compacted_history`: the run's history with a summary in the place of its older turns, where that was needed."""
+    `compacted_history`: the run's history with a summary in the place of its older turns, where that was needed.
+    `skills`: the active ones."""
 
     run_id: str
     agent: str
@@ -82,6 +84,7 @@ class RunState:
     subagents: tuple[SubagentState, ...] = ()
     parent: str | None = None
     compacted_history: tuple[Turn, ...] | None = None
+    skills: tuple[SkillState, ...] = ()
 
 
 def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
@@ -124,6 +127,7 @@ def fold(run_id: str, records: Sequence[Record], restarts: int = 0) -> RunState:
         subagents=subagents(records),
         parent=created.parent.run_id if created.parent else None,
         compacted_history=compacted_history(created, records),
+        skills=active_skills(records),
     )
 
 

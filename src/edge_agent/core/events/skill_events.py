@@ -19,13 +19,14 @@ class SkillsListed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillActivated:
     """From the next step on its text is in the prompts. `text`: as much of it as a prompt can hold. `allowed_tools`:
-    what it restricts the tools to; never that of a lesson."""
+    what it restricts the tools to; never that of a lesson. `revision`: of one that is not of the code."""
 
     name: str
     by: Literal["plan", "tool"]
     origin: Origin
     text: str
     allowed_tools: tuple[str, ...] | None = None
+    revision: int | None = None
     type: Literal["skill.activated"] = "skill.activated"
 
 
