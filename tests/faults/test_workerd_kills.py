@@ -5,20 +5,19 @@ again on the same state). In half of the runs nobody asks the object anything un
 """
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Figure
+from tests.faults.kills import Kill, how_many, intents_of
 from tests.faults.stand import Stand
 from tests.servers.running import Running, running
-from tests.workerd.client import TERMINAL, Api, Event, text_of, types, whole
+from tests.workerd.client import TERMINAL, Api, Event, every, text_of, types, until, whole
 
 pytestmark = pytest.mark.workerd
 WORKER = Path(__file__).parent.parent / "workerd" / "worker"
@@ -62,62 +61,39 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_nothing(
     figure: Figure,
     request: pytest.FixtureRequest,
 ) -> None:
-    kills = request.config.getoption("--kills") or (LONG_DRAW if request.config.getoption("--long-draw") else KILLS)
+    kills = how_many(request.config, few=KILLS, long_draw=LONG_DRAW)
     landed: Counter[str] = Counter()
     for number in range(kills):
         everything, quiet, planned = number % 2 == 1, number % 4 >= 2, number % 8 >= 4
         effects = draw.randrange(EFFECTS[planned] + 1)
-        kill = Plan(everything=everything, quiet=quiet, planned=planned, effects=effects, later=draw.uniform(0.0, 0.15))
-        landed[_one_kill(stand, tool_server, model_server, kill)] += 1
+        kill = Kill(everything=everything, quiet=quiet, effects=effects, later=draw.uniform(0.0, 0.15))
+        landed[_one_kill(stand, tool_server, model_server, kill, planned=planned)] += 1
     figure(f"{kills} kills: {dict(landed)}; no side effect twice, no record lost")
     assert landed["a run that had ended"] <= kills // 2, "most kills came too late to show anything"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One kill, `later` seconds after so many effects of the run."""
-
-    everything: bool
-    quiet: bool
-    planned: bool
-    effects: int
-    later: float
-
-
-def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> str:
+def _one_kill(stand: Stand, tools: Running, model: Running, kill: Kill, *, planned: bool) -> str:
     with Api(stand.server.url) as api:
-        fields = {"model": "kills-planned", "mode": "planned"} if kill.planned else {"model": "kills"}
+        fields = {"model": "kills-planned", "mode": "planned"} if planned else {"model": "kills"}
         run_id = api.start(agent="counter", **fields)
-    _until_it_had(tools, run_id, kill.effects)
-    time.sleep(kill.later)  # the moment of the kill, not a wait for anything
-    killed = datetime.now(UTC)
-    stand.kill_everything() if kill.everything else stand.kill_runtime()
-    if kill.quiet:
-        _until_the_answer_is_given(model)
+
+    def effects() -> list[dict[str, Any]]:
+        return [seen for seen in tools.log() if seen.get("run") == run_id]
+
+    until(effects, lambda seen: len(seen) >= kill.effects)
+    killed = kill.deal(stand)
+    if kill.quiet:  # watched from the other side, so that no request wakes the object
+        until(lambda: model.log()[-1], _is_the_final_answer)
     else:
         stand.server.wait_until_ready()
     with Api(stand.server.url) as api:
         records = _followed(api, run_id)
-        _check(records, api.log(run_id), [seen for seen in tools.log() if seen.get("run") == run_id])
+        _check(records, api.log(run_id), effects())
     return _where(records, killed)
 
 
-def _until_it_had(tools: Running, run_id: str, effects: int) -> None:
-    deadline = time.monotonic() + 60
-    while sum(seen.get("run") == run_id for seen in tools.log()) < effects:
-        assert time.monotonic() < deadline, "the run does not go on"
-        time.sleep(0.02)
-
-
-def _until_the_answer_is_given(model: Running) -> None:
-    """Watches from the other side, so that no request wakes the object: the final answer was asked for and given."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        last = model.log()[-1]
-        if last["done"] and (last["turn"] == LAST_TURN or "Now answer the request" in str(last["body"])):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the run did not end by itself")
+def _is_the_final_answer(seen: dict[str, Any]) -> bool:
+    return seen["done"] and (seen["turn"] == LAST_TURN or "Now answer the request" in str(seen["body"]))
 
 
 LAST_TURN = 20
@@ -130,9 +106,9 @@ def _followed(api: Api, run_id: str) -> list[Event]:
         cursor = max((event["seq"] for event in events if "seq" in event), default=0)
         events += api.stream(run_id, after=cursor)
     texts = text_of(events)
-    answers = [e for e in events if e["type"] == "model.answered" and e["key"].removesuffix("/end") in texts]
-    for answer in answers:
-        assert texts[answer["key"].removesuffix("/end")] == answer["message"]["text"]
+    for answer in every(events, "model.answered"):
+        part = answer["key"].removesuffix("/end")
+        assert texts.get(part, answer["message"]["text"]) == answer["message"]["text"]
     return [event for event in events if "seq" in event]
 
 
@@ -142,18 +118,14 @@ def _check(records: list[Event], log: list[dict[str, Any]], effects: list[dict[s
     assert records[-1]["type"] == "run.completed", records[-1]
     assert types(records).count("run.completed") == 1
     assert len({record["key"] for record in records}) == len(records)
-    _check_effects(records, Counter(effect["key"] for effect in effects))
+    _check_effects(records, effects)
     _check_answers(records)
 
 
-def _check_effects(records: list[Event], happened: Counter[str]) -> None:
-    """Every effect has its intent on record; what is unsafe to repeat happened at most once; none after its result."""
-    intents = [record for record in records if record["type"] == "tool.called"]
-    begun = Counter(intent["idempotency_key"] for intent in intents)
-    assert set(happened) <= set(begun), "an effect without a record"
-    for intent in intents:
-        key = intent["idempotency_key"]
-        assert happened[key] <= (begun[key] if intent["safe_to_repeat"] else 1), intent["key"]
+def _check_effects(records: list[Event], effects: list[dict[str, Any]]) -> None:
+    """As ever; and none after its result."""
+    begun = intents_of(records, effects)
+    intents = every(records, "tool.called")
     results = {record["key"].removesuffix("/result"): record["seq"] for record in records if record["type"] in ENDS}
     assert all(intent["seq"] < results[intent["key"].partition("/call")[0]] for intent in intents)
     calls = {intent["key"].partition("/call")[0] for intent in intents}

@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx2
 from websockets.exceptions import ConnectionClosed
@@ -13,6 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 from edge_agent.wire.sse import Decoder
 
 Event = dict[str, Any]
+T = TypeVar("T")
 TERMINAL = {"run.completed", "run.failed", "run.cancelled"}
 PATIENCE = 60.0  # seconds; a condition that has not come by then is a fault
 
@@ -37,8 +38,8 @@ class Api:
         )
 
     def start(self, task: str = "go", **fields: Any) -> str:
-        """Starts a run and returns its id. `model`: the scenario of the scripted model server."""
-        if "model" in fields:
+        """Starts a run and returns its id. `model`: the scenario of the scripted model server, or a provider's."""
+        if "/" not in fields.get("model", "/"):
             fields["model"] = f"openai-compatible/{fields['model']}"
         body = {"input": task, "run_id": f"t-{uuid.uuid4().hex[:12]}", **fields}
         answer = self.post("/v1/runs", body)
@@ -78,14 +79,19 @@ class Api:
 
     def until(self, run_id: str, good: Callable[[Event], bool]) -> Event:
         """The state, as soon as it is good. Asks again and again, which wakes an object that sleeps."""
-        deadline = time.monotonic() + PATIENCE
-        while not good(state := self.state(run_id)):
-            assert time.monotonic() < deadline, f"still not: {state}"
-            time.sleep(0.05)
-        return state
+        return until(lambda: self.state(run_id), good)
 
     def ended(self, run_id: str) -> Event:
         return self.until(run_id, lambda state: f"run.{state['status']}" in TERMINAL)
+
+
+def until(look: Callable[[], T], good: Callable[[T], object] = bool) -> T:
+    """What is seen, as soon as it is good."""
+    deadline = time.monotonic() + PATIENCE
+    while not good(seen := look()):
+        assert time.monotonic() < deadline, f"still not: {seen}"
+        time.sleep(0.05)
+    return seen
 
 
 def events_of(socket: ClientConnection) -> Iterator[Event]:
@@ -106,18 +112,25 @@ def find(events: list[Event], kind: str) -> Event:
     return next(event for event in events if event["type"] == kind)
 
 
+def every(events: list[Event], kind: str) -> list[Event]:
+    return [event for event in events if event["type"] == kind]
+
+
 def whole(events: list[Event]) -> None:
     """Every record once, in order, without a gap."""
     numbers = [event["seq"] for event in events if "seq" in event]
     assert numbers == list(range(numbers[0] if numbers else 1, (numbers[0] if numbers else 1) + len(numbers)))
 
 
-def text_of(events: list[Event]) -> dict[str, str]:
+def text_of(events: list[Event], kind: str = "step.text-delta") -> dict[str, str]:
     """The text of each part by its deltas; a delta from offset 0 begins again, another one must fit."""
     parts: dict[str, str] = {}
-    for event in events:
-        if event["type"] == "step.text-delta":
-            said = parts.get(event["part"], "") if event["offset"] else ""
-            assert event["offset"] == len(said), f"a gap in {event['part']}: {event['offset']} after {len(said)}"
-            parts[event["part"]] = said + event["delta"]
+    for event in every(events, kind):
+        said = parts.get(event["part"], "") if event["offset"] else ""
+        assert event["offset"] == len(said), f"a gap in {event['part']}: {event['offset']} after {len(said)}"
+        parts[event["part"]] = said + event["delta"]
     return parts
+
+
+def thoughts_of(events: list[Event]) -> dict[str, str]:
+    return text_of(events, "step.reasoning-delta")

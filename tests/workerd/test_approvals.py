@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from scripts.serve import Server, serve
 from tests.conftest import Figure
 from tests.servers.running import Running, running
-from tests.workerd.client import PATIENCE, TERMINAL, Api, Event, events_of, find, types
+from tests.workerd.client import PATIENCE, TERMINAL, Api, Event, events_of, every, find, types, until
 
 pytestmark = [pytest.mark.workerd, pytest.mark.timeout(600)]
 HERE = Path(__file__).parent / "approvals_worker"
@@ -218,21 +218,12 @@ def test_a_request_that_nobody_answers_is_denied_by_the_alarm_with_nobody_there(
         shown = api.http.get(f"/v1/runs/{run_id}/approvals/{requested['call_id']}").json()
         assert shown["status"] == "expired"
         link = _link_of(api, api.start(model="one"))
-        _until(lambda: httpx2.get(api.url + link).status_code == 410)
+        until(lambda: httpx2.get(api.url + link).status_code == 410)
         refused(httpx2.post(api.url + link, json={"approved": True}), 410, "link_expired")
 
 
-def _until(good: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not good():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def _until_recorded(api: Api, run_id: str, kind: str) -> list[Event]:
-    found: list[Event] = []
-    _until(lambda: bool(found.extend(e for e in api.records(run_id) if e["type"] == kind) or found))
-    return found
+    return until(lambda: every(api.records(run_id), kind))
 
 
 def _link_of(api: Api, run_id: str) -> str:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.servers.running import Running
-from tests.workerd.client import PATIENCE, Api, types
+from tests.workerd.client import Api, types, until
 
 pytestmark = pytest.mark.workerd
 
@@ -24,10 +24,7 @@ def test_a_cancel_in_mid_stream_closes_the_providers_connection(api: Api, model_
 
 
 def _until_closed_early(server: Running) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not any(seen["scenario"] == "slow-text-900" and seen["closed_early"] for seen in server.log()):
-        assert time.monotonic() < deadline, server.log()[-1]
-        time.sleep(0.05)
+    until(server.log, lambda log: any(seen["scenario"] == "slow-text-900" and seen["closed_early"] for seen in log))
 
 
 def test_a_second_cancel_changes_nothing(api: Api) -> None:

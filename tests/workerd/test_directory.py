@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from scripts.serve import Server, serve
 from tests.servers.running import Running
-from tests.workerd.client import PATIENCE, Api, Event, events_of, find
+from tests.workerd.client import Api, Event, events_of, find, until
 from tests.workerd.conftest import HERE, variables
 
 pytestmark = pytest.mark.workerd
@@ -54,13 +53,11 @@ def pages(api: Api, **asked: Any) -> list[Event]:
 
 def listed_as(api: Api, run_id: str, status: str) -> Event:
     """The run in the list, as soon as it is there with this status."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = [run for run in pages(api, limit=100) if run["run_id"] == run_id]
-        if found and found[0]["status"] == status:
-            return found[0]
-        assert time.monotonic() < deadline, f"{run_id} is not listed as {status}: {found}"
-        time.sleep(0.05)
+    return until(lambda: listed(api, run_id), lambda found: found and found[0]["status"] == status)[0]
+
+
+def listed(api: Api, run_id: str) -> list[Event]:
+    return [run for run in pages(api, limit=100) if run["run_id"] == run_id]
 
 
 def twenty(api: Api) -> list[str]:
@@ -182,10 +179,7 @@ def gone(api: Api, run_id: str) -> None:
 
 
 def unlisted(api: Api, run_id: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while any(run["run_id"] == run_id for run in pages(api, limit=100)):
-        assert time.monotonic() < deadline, f"{run_id} is still listed"
-        time.sleep(0.05)
+    until(lambda: listed(api, run_id), lambda found: not found)
 
 
 def left_of(state: Path, run_id: str, secret: str) -> dict[str, int]:
@@ -233,10 +227,7 @@ def test_a_run_that_is_deleted_while_it_works_ends_for_its_followers_and_stays_g
         assert [event["type"] for event in stream][-1] == "run.cancelled"
         by_socket = events_of(socket)
         assert any(event["type"] == "run.cancelled" for event in by_socket)
-    deadline = time.monotonic() + PATIENCE
-    while not any(key in str(seen) and seen["closed_early"] for seen in model_server.log()):
-        assert time.monotonic() < deadline, model_server.log()[-1]
-        time.sleep(0.05)
+    until(model_server.log, lambda log: any(key in str(seen) and seen["closed_early"] for seen in log))
     unlisted(api, run_id)
     gone(api, run_id)
     assert api.post("/v1/runs", body, idempotency_key=key).json()["code"] == "run_deleted"
@@ -306,10 +297,7 @@ def test_as_many_runs_are_active_as_may_be_and_the_next_one_is_told_to_come_back
         assert (again.status_code, again.json()["run_id"]) == (202, first.json()["run_id"])
         assert api.post("/v1/runs", body, idempotency_key="other").status_code == 429
         api.post(f"/v1/runs/{second}/cancel")
-        deadline = time.monotonic() + PATIENCE
-        while (answer := api.post("/v1/runs", body)).status_code == 429:
-            assert time.monotonic() < deadline, answer.text
-            time.sleep(0.05)
+        answer = until(lambda: api.post("/v1/runs", body), lambda answer: answer.status_code != 429)
         assert answer.status_code == 202
         assert api.post(f"/v1/runs/{second}/resume").json()["code"] == "too_many_runs"
 

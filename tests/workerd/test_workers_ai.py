@@ -12,12 +12,10 @@ import pytest
 from scripts.serve import Server, serve
 from tests.conftest import Figure
 from tests.servers.running import Running, running_service
-from tests.workerd.client import Api, Event, find, text_of, types, whole
-from tests.workerd.conftest import variables
+from tests.workerd.client import Api, Event, every, find, text_of, thoughts_of, types, whole
+from tests.workerd.conftest import HERE, variables
 
 pytestmark = pytest.mark.workerd
-
-HERE = Path(__file__).parent
 LLAMA = "@cf/meta/llama-3.3-70b-instruct-fp8-fast"
 SCOUT = "@cf/meta/llama-4-scout-17b-16e-instruct"
 GLM = "@cf/zai-org/glm-4.7-flash"
@@ -66,10 +64,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, service: Running, tool_ser
 
 def run(api: Api, task: str, model: str, **fields: Any) -> list[Event]:
     """A whole run as its followers see it."""
-    answer = api.post("/v1/runs", {"input": f"please do {task}", "model": model, **fields})
-    assert answer.status_code == 202, answer.text
-    events = list(api.stream(answer.json()["run_id"]))
-    whole([event for event in events if "seq" in event])
+    events = list(api.stream(api.start(f"please do {task}", model=model, **fields)))
+    whole(events)
     return events
 
 
@@ -78,7 +74,7 @@ def asked(service: Running, scenario: str) -> list[Event]:
 
 
 def answers(events: list[Event]) -> list[Event]:
-    return [event for event in events if event["type"] == "model.answered"]
+    return every(events, "model.answered")
 
 
 def usage(event: Event) -> tuple[int, int, int, int]:
@@ -121,9 +117,7 @@ def test_a_newer_model_thinks_and_its_usage_and_cost_are_right_to_the_token(
 ) -> None:
     events = run(ai, "chat-rounds", GLM, agent="counter")
     called, said = answers(events)
-    assert "".join(event["delta"] for event in events if event["type"] == "step.reasoning-delta") == (
-        "Two of them.Done."
-    )
+    assert list(thoughts_of(events).values()) == ["Two of them.", "Done."]
     assert types(events).count("tool.result") == 2
     assert find(events, "run.completed")["text"] == "Both found."
     assert [usage(one) for one in (called, said)] == [(200, 128, 40, 0), (300, 256, 10, 0)]
@@ -190,7 +184,7 @@ def test_a_free_share_that_is_used_up_is_not_asked_for_again(ai: Api, service: R
 )
 def test_a_failing_answer_is_asked_for_again_and_then_told(ai: Api, service: Running, scenario: str, kind: str) -> None:
     events = run(ai, scenario, LLAMA)
-    assert {event["error"] for event in events if event["type"] == "model.failed"} == {kind}
+    assert {event["error"] for event in every(events, "model.failed")} == {kind}
     assert events[-1]["type"] == "run.failed"
     assert len(asked(service, scenario)) == 3  # and two retries
     if scenario == "hang":
@@ -199,8 +193,7 @@ def test_a_failing_answer_is_asked_for_again_and_then_told(ai: Api, service: Run
 
 def test_a_cancel_closes_the_connection_behind_the_binding(ai: Api, service: Running) -> None:
     already = len(asked(service, "hang"))
-    answer = ai.post("/v1/runs", {"input": "please do hang", "model": LLAMA})
-    run_id = answer.json()["run_id"]
+    run_id = ai.start("please do hang", model=LLAMA)
     for event in ai.stream(run_id):
         if event["type"] == "step.text-delta":
             ai.post(f"/v1/runs/{run_id}/cancel")
@@ -212,7 +205,7 @@ def test_a_cancel_closes_the_connection_behind_the_binding(ai: Api, service: Run
 def test_an_answer_in_the_form_of_another_call_is_understood(ai: Api) -> None:
     """The binding keeps the options of the last call for all; an object, a stream or an exception may come of it."""
     events = run(ai, "races", LLAMA, agent="accountant")
-    object_, stream, error = (json.loads(event["output"]) for event in events if event["type"] == "tool.result")
+    object_, stream, error = (json.loads(event["output"]) for event in every(events, "tool.result"))
     assert (object_["status"], json.loads(object_["body"])) == (200, {"response": "hi"})
     assert (stream["status"], stream["body"]) == (200, 'data: {"response": "hi"}\n\ndata: [DONE]\n\n')
     assert (error["status"], json.loads(error["body"])) == (429, {"name": "AiError", "message": "3040: busy"})
