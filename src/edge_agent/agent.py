@@ -12,13 +12,14 @@ from edge_agent.core.events import ApprovalMode, Event, Mode, ToolRule
 from edge_agent.core.history import Compacted
 from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject, Turn
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import Model
 from edge_agent.core.prompting import StageName, Wish
 from edge_agent.core.skill_library import Learning
 from edge_agent.core.skills import Skill
 from edge_agent.core.state import RunState
 from edge_agent.core.tooling import ToolSelection
+from edge_agent.given import GivenTurn, Task
 from edge_agent.permissions import require_policy
 from edge_agent.prompting import require_prompting
 from edge_agent.skilled import require_skills
@@ -112,38 +113,44 @@ class Agent:
 
     async def run(
         self,
-        task: str,
+        task: Task,
         *,
-        history: Sequence[Turn] = (),
+        history: Sequence[GivenTurn] = (),
         metadata: JsonObject | None = None,
         on_approval: OnApproval | None = None,
     ) -> RunState:
         """Run to the end in this process, with its log in memory.
 
-        on_approval: asked about each call that needs a person; without it such a call is denied. The state says how the
-        run ended; nothing is raised for a failed one."""
+        task: a text, or parts as the HTTP API takes them: texts, images and files, with `data` as bytes or base64.
+        history: earlier turns, as `Turn` or as {"role", "text" or "parts"}; one that came back from a run or from
+        `compact` can be given again. on_approval: asked about each call that needs a person; without it such a call is
+        denied.
+
+        The state says how the run ended; nothing is raised for a failed one. Raises Refusal where it cannot begin: for
+        parts that are not right or that a model does not take, and for limits too low; and ConfigError."""
         from edge_agent.in_process import run_agent  # noqa: PLC0415  (httpx2 and sqlite3 are no business of a Worker)
 
         return await run_agent(self, task, history=history, metadata=metadata, on_approval=on_approval)
 
     def stream(
         self,
-        task: str,
+        task: Task,
         *,
-        history: Sequence[Turn] = (),
+        history: Sequence[GivenTurn] = (),
         metadata: JsonObject | None = None,
         on_approval: OnApproval | None = None,
     ) -> AsyncGenerator[Event]:
-        """Run in this process and yield every event. Leaving the loop detaches: the run goes on."""
+        """Run in this process and yield every event. Leaving the loop detaches: the run goes on. Takes and raises what
+        `run` does."""
         from edge_agent.in_process import stream_agent  # noqa: PLC0415  (see run)
 
         return stream_agent(self, task, history=history, metadata=metadata, on_approval=on_approval)
 
-    async def compact(self, history: Sequence[Turn], *, force: bool = False) -> Compacted:
+    async def compact(self, history: Sequence[GivenTurn], *, force: bool = False) -> Compacted:
         """The history with a summary by this agent's model in the place of its older turns, where it would take more
-        than its share of the context window, or by `force`. `history` stays as it is.
+        than its share of the context window, or by `force`. `history`, in the forms `run` takes, stays as it is.
 
-        Raises Refusal where the model writes none, and ConfigError."""
+        Raises Refusal where the model writes none or a turn is not right, and ConfigError."""
         from edge_agent.in_process import compact_for  # noqa: PLC0415  (see run)
 
         return await compact_for(self, history, force=force)

@@ -143,7 +143,7 @@ class Deployment:
         return fork
 
     def _admit(self, agent: Agent, created: RunCreated) -> None:
-        self._choice.require_taken(created, team(agent).values())
+        self._choice.require_taken(created, [*team(agent).values()])
         price = self._price(agent)
         require_prices(created, price)
         # The tools of servers are not known before they are asked.

@@ -5,6 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 
 from edge_agent import cpython
 from edge_agent.agent import Agent
@@ -14,10 +15,11 @@ from edge_agent.core.events import Event, RecordedEvent, RunCreated
 from edge_agent.core.history import Compacted
 from edge_agent.core.hub import Hub, Item
 from edge_agent.core.journal import Journal
-from edge_agent.core.messages import JsonObject, Turn
-from edge_agent.core.ports import Clock, Log, Post, Record, Send
+from edge_agent.core.messages import JsonObject
+from edge_agent.core.ports import Clock, Log, Post, Record, Send, StoredFile
 from edge_agent.core.state import RunState, fold
 from edge_agent.deployment import Deployment
+from edge_agent.given import GivenTurn, Task, carrying, start_of, turns_of
 from edge_agent.kin_objects import receive
 from edge_agent.loop.driver import Driver
 from edge_agent.loop.inbox import Inbox
@@ -27,9 +29,7 @@ from edge_agent.storage.skills import library_over
 from edge_agent.storage.sql import in_memory
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.wire import codec
-from edge_agent.wire.content import HistoryTurn
 from edge_agent.wire.forwarded import forwarded
-from edge_agent.wire.http import StartRun
 from edge_agent.wire.settings import Settings
 
 
@@ -91,9 +91,9 @@ class InProcessRun:
         )
         self.inbox = Inbox(self.journal, self.driver)
 
-    async def start(self, created: RunCreated) -> RunState:
-        """Creates the run and drives it to its end."""
-        self.inbox.create(created, fingerprint="", idempotent=False)
+    async def start(self, created: RunCreated, files: Sequence[StoredFile] = ()) -> RunState:
+        """Creates the run and drives it to its end. `files`: what was sent along."""
+        self.inbox.create(created, fingerprint="", idempotent=False, files=files)
         return await self.until_ended()
 
     async def until_ended(self) -> RunState:
@@ -136,10 +136,10 @@ class LocalRuns:
             self._askers.append(Asker(run.hub, run.inbox, self._on_approval))
         return run
 
-    async def start(self, run: InProcessRun, created: RunCreated) -> RunState:
+    async def start(self, run: InProcessRun, created: RunCreated, files: Sequence[StoredFile] = ()) -> RunState:
         """Drives it to its end, and its subagents to theirs."""
         try:
-            state = await run.start(created)
+            state = await run.start(created, files)
             while self._children:
                 await asyncio.gather(*self._children.values())
             return state
@@ -170,33 +170,35 @@ def _deployment(agent: Agent) -> Deployment:
     return Deployment([agent], settings, cpython.model, cpython.source, cpython.fetcher, library=library)
 
 
-async def compact_for(agent: Agent, history: Sequence[Turn], *, force: bool) -> Compacted:
-    return await _deployment(agent).compact(history, force=force)
+async def compact_for(agent: Agent, history: Sequence[GivenTurn], *, force: bool) -> Compacted:
+    return await _deployment(agent).compact(turns_of(history), force=force)
 
 
 async def run_agent(
     agent: Agent,
-    task: str,
+    task: Task,
     *,
-    history: Sequence[Turn] = (),
+    history: Sequence[GivenTurn] = (),
     metadata: JsonObject | None = None,
     on_approval: OnApproval | None = None,
 ) -> RunState:
-    deployment, created = _prepared(agent, task, history, metadata)
+    asked, deployment = start_of(task, history, metadata), _deployment(agent)
     runs = LocalRuns(deployment, on_approval)
-    return await runs.start(runs.open(uuid.uuid4().hex), created)
+    state = await runs.start(runs.open(uuid.uuid4().hex), deployment.configure(asked), asked.files)
+    compacted = state.compacted_history
+    return replace(state, compacted_history=carrying(compacted, asked.files)) if compacted else state
 
 
 async def stream_agent(
     agent: Agent,
-    task: str,
+    task: Task,
     *,
-    history: Sequence[Turn] = (),
+    history: Sequence[GivenTurn] = (),
     metadata: JsonObject | None = None,
     on_approval: OnApproval | None = None,
 ) -> AsyncGenerator[Event]:
-    deployment, created = _prepared(agent, task, history, metadata)
-    runs = LocalRuns(deployment, on_approval)
+    asked, deployment = start_of(task, history, metadata), _deployment(agent)
+    created, runs = deployment.configure(asked), LocalRuns(deployment, on_approval)
     run = runs.open(uuid.uuid4().hex)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
@@ -205,7 +207,7 @@ async def stream_agent(
             queue.put_nowait(item.event if isinstance(item, Record) else item)
 
     run.hub.follow(tell)
-    work = asyncio.ensure_future(runs.start(run, created))
+    work = asyncio.ensure_future(runs.start(run, created, asked.files))
     work.add_done_callback(lambda _: queue.put_nowait(None))
     _detached.add(work)
     work.add_done_callback(_detached.discard)
@@ -217,11 +219,3 @@ async def stream_agent(
 _detached: set[asyncio.Task[RunState]] = (
     set()
 )  # runs whose stream was left go on; asyncio itself keeps weak references only
-
-
-def _prepared(
-    agent: Agent, task: str, history: Sequence[Turn], metadata: JsonObject | None
-) -> tuple[Deployment, RunCreated]:
-    deployment = _deployment(agent)
-    turns = tuple(HistoryTurn(role=turn.role, text=turn.text) for turn in history)
-    return deployment, deployment.configure(StartRun(input=task, history=turns, metadata=metadata))

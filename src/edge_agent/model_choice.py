@@ -1,11 +1,11 @@
 """Which models a run asks in its stages: those of its request, of the deployment's variables, of the agent's code."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from edge_agent.agent import Agent
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import RunCreated
-from edge_agent.core.model import Model
+from edge_agent.core.model import Model, TakesFiles
 from edge_agent.loop.admission import require_taken
 from edge_agent.models.naming import split_models
 from edge_agent.models.taking import takes_of
@@ -57,13 +57,19 @@ class ModelChoice:
             self._resolvable(agent, models, asked=True)
         return changed
 
-    def require_taken(self, created: RunCreated, team: Iterable[Agent]) -> None:
+    def require_taken(self, created: RunCreated, team: Sequence[Agent]) -> None:
         """Refuses (422) images and files that a model of the run's stages does not take, or one of the agents that the
         run may be handed to."""
         own = (*created.models, *created.planner_models, *created.synthesizer_models)
         others = (agent for agent in team if agent.name != created.agent_name and agent.model)
         shown = (*own, *(name for agent in others for name in self.of_agent(agent)))
-        require_taken(created, shown, lambda name: takes_of(name, self._settings))
+        given = _given(*team)
+
+        def takes(name: str) -> Sequence[str]:
+            model = given.get(name)
+            return model.takes if isinstance(model, TakesFiles) else takes_of(name, self._settings)
+
+        require_taken(created, shown, takes)
 
     def check(self, agent: Agent) -> None:
         """Raises ConfigError where a run of this agent could not be started."""

@@ -11,6 +11,7 @@ from edge_agent.core.history import SUMMARY
 from edge_agent.loop import prompts
 from edge_agent.models.scripted import Answer, ScriptedModel
 from tests.unit.http_fakes import Api, problem
+from tests.unit.test_content import image, text
 
 LONG = [Turn(role="user" if n % 2 == 0 else "assistant", text=f"turn {n} " + "of nets " * 3_000) for n in range(40)]
 
@@ -73,6 +74,9 @@ def test_it_is_asked_for_over_http() -> None:
     }
     left = asyncio.run(asked({"history": turns})).json()
     assert left == {"history": turns, "before_tokens": 9, "after_tokens": 9, "compacted": False}
+    pictured = {"role": "user", "parts": [text("see"), image()]}
+    kept = asyncio.run(asked({"history": [turns[0], turns[1], pictured], "force": True})).json()
+    assert kept["history"] == [forced["history"][0], pictured], "in the form it was sent in, bytes included"
     tool_turn = {"role": "tool", "text": "x"}
     bodies: list[dict[str, Any]] = [{}, {"history": []}, {"history": turns, "force": "yes"}, {"history": [tool_turn]}]
     for wrong in bodies:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.test_content import image
 from tests.workerd.client import Api, find
 
 pytestmark = pytest.mark.workerd
@@ -44,6 +45,18 @@ def test_a_history_is_folded_on_request(api: Api) -> None:
     assert forced["history"][0]["text"].startswith(SUMMARY)
     assert forced["history"][1:] == LONG[2:6]
     assert forced["after_tokens"] < forced["before_tokens"]
+
+
+def test_a_history_with_images_is_folded_and_comes_back_as_parts(api: Api) -> None:
+    parts = [{"type": "text", "text": "And this?"}, image()]
+    pictured = {"role": "user", "parts": parts}
+    history = [pictured, *LONG[1:4], {**pictured, "parts": [image()]}]
+    forced = api.post("/v1/compact", {"history": history, "force": True}).json()
+    assert forced["history"][0]["text"].startswith(SUMMARY)
+    assert forced["history"][1:] == history[1:]
+    assert forced["before_tokens"] - forced["after_tokens"] > 4_000, "an image less"
+    refused = api.post("/v1/compact", {"history": [{"role": "user", "parts": [{**image(), "data": "%"}]}]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "history.0.parts.0.data")
 
 
 def test_a_wrong_history_is_a_clear_problem(api: Api) -> None:

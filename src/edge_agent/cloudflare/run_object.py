@@ -23,9 +23,9 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Post, Record
 from edge_agent.forking import LENT, Objects, Taker, lend
 from edge_agent.http.gate import strict_json
-from edge_agent.http.problems import refusal_of
 from edge_agent.kin_objects import receive
 from edge_agent.loop.kin import METHODS
+from edge_agent.wire.refused import refusal_of
 from edge_agent.wire.socket import FRAMES, HOW
 
 PROTOCOL = "edge-agent.v1"

@@ -1,8 +1,8 @@
 """One neutral request, one neutral stream: what every model adapter takes and gives."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject, Message, OpaquePart, ToolSpec
@@ -125,3 +125,11 @@ class Model(Protocol):
         """One call, streamed. Ends with `Finished` or raises ModelError and nothing else; never retries: the loop does.
         Closing or cancelling it closes the provider's connection."""
         ...
+
+
+@runtime_checkable
+class TakesFiles(Protocol):
+    """A model that says itself which images and files it takes, by their media types. Of others the names tell."""
+
+    @property
+    def takes(self) -> Sequence[str]: ...

@@ -16,9 +16,9 @@ from edge_agent.http.approval_links import PATH, Link, link_to, opened_link
 from edge_agent.http.auth import Caller
 from edge_agent.http.openapi import HTML, problems
 from edge_agent.http.ports import Deps
-from edge_agent.http.problems import refusal_of
 from edge_agent.http.run_id import RunId
 from edge_agent.wire.http import ChangeApprovalMode, DecideByLink, DecideCall
+from edge_agent.wire.refused import refusal_of
 
 CallId = Annotated[str, Path(min_length=1, max_length=64, description="From `approvals` of the state.")]
 LinkToken = Annotated[str, Path(min_length=1, max_length=400, description="The last part of a `link`.")]

@@ -8,11 +8,11 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.messages import JsonObject
+from edge_agent.wire.refused import path_of, sentence_of
 
 MEDIA_TYPE = "application/problem+json"
 _MAX_SHOWN = 120
@@ -48,18 +48,6 @@ def answer_for(error: Exception) -> Answer:
             return _invalid(error.errors())
         case _:
             return problem(500, "internal", "Something failed inside the server; its log says what.")
-
-
-def refusal_of(error: ValidationError) -> Refusal:
-    """422 with the first field that is wrong, for what is checked outside of the framework."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(_path(first["loc"]))
-    return Refusal(422, "invalid_request", f"`{field}` {_sentence(first)}.", field=field)
-
-
-def _path(location: Sequence[object]) -> list[str]:
-    """Without the tags of what may have one of several forms, which stand in brackets."""
-    return [str(part) for part in location if not str(part).startswith("(")]
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
@@ -105,22 +93,5 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def _field_problem(found: Mapping[str, Any]) -> JsonObject:
-    head, *path = _path(found["loc"])
-    return {"field": ".".join(path)[:_MAX_SHOWN], "where": _WHERE.get(head, "body"), "message": _sentence(found)}
-
-
-def _sentence(found: Mapping[str, Any]) -> str:
-    message = str(found["msg"]).removeprefix("Value error, ")
-    match found["type"]:
-        case "missing":
-            return "is required"
-        case "extra_forbidden":
-            return "is not a field of this request"
-        case "value_error":
-            return message[:300]
-        case _:
-            return (
-                (message[:1].lower() + message[1:])
-                .replace("input should", "should")
-                .replace("string should", "should")[:300]
-            )
+    head, *path = path_of(found["loc"])
+    return {"field": ".".join(path)[:_MAX_SHOWN], "where": _WHERE.get(head, "body"), "message": sentence_of(found)}

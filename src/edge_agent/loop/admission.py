@@ -43,7 +43,7 @@ def require_taken(created: RunCreated, models: Iterable[str], takes: Takes) -> N
             message = (
                 f"The model {name} is not known to take {', '.join(missing)}; it takes "
                 f"{', '.join(taken) or 'text only'}. Ask another model, leave these parts out, or, where the model "
-                "does take them, say so by `takes` of its entry in EDGE_AGENT_PROVIDERS."
+                "does take them, say so by `takes` of its entry in EDGE_AGENT_PROVIDERS, or of the Model itself."
             )
             raise Refusal(422, "unsupported_input", message, field="input", model=name, takes=list(taken))
 

@@ -57,7 +57,8 @@ class ScriptedModel:
     answers: in order, one for each call; a call beyond them is an AssertionError.
     by_turn: the answer is chosen by the number of assistant messages in the request, and may be given again: for runs
         that are killed and ask again what they had asked before.
-    piece: characters of a delta. requests: every request so far. closed: streams that were left before their end.
+    takes: media types of the images and files it takes. piece: characters of a delta. requests: every request so far.
+    closed: streams that were left before their end.
     """
 
     answers: list[Item]
@@ -65,6 +66,7 @@ class ScriptedModel:
     provider: str = "scripted"
     force_text_after_tool: bool = False
     by_turn: bool = False
+    takes: tuple[str, ...] = ()
     piece: int = 8
     requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
     closed: int = 0

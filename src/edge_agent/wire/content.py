@@ -168,16 +168,6 @@ def _attached(part: ImagePart | FilePart) -> tuple[StoredFile, Attachment]:
     return StoredFile(name=name, media_type=part.media_type, content=content), attachment
 
 
-class TextTurn(Asked):
-    """A turn of an earlier conversation that is nothing but text."""
-
-    role: Literal["user", "assistant"]
-    text: Text
-
-    def turn(self) -> Turn:
-        return Turn(role=self.role, text=self.text)
-
-
 class HistoryTurn(Asked):
     """A turn of an earlier conversation: `text`, or `parts` of a user's turn."""
 

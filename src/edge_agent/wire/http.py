@@ -13,7 +13,7 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import StoredFile
 from edge_agent.core.state import Status
 from edge_agent.wire.asked import Asked, Text
-from edge_agent.wire.content import MAX_ATTACHMENTS, HistoryTurn, Said, TextOrParts, TextTurn, said
+from edge_agent.wire.content import MAX_ATTACHMENTS, HistoryTurn, Said, TextOrParts, said
 from edge_agent.wire.entries import TOOL_GLOB
 
 RUN_ID_PATTERN = r"^[a-zA-Z0-9_-]{1,128}$"
@@ -133,8 +133,19 @@ class StartRun(Asked):
 class CompactHistory(Asked):
     """POST /v1/compact."""
 
-    history: tuple[TextTurn, ...] = Field(min_length=1, max_length=MAX_TURNS)
+    history: tuple[HistoryTurn, ...] = Field(min_length=1, max_length=MAX_TURNS)
     force: bool = Field(default=False, strict=True, description="Also where the history fits the context window.")
+
+
+class CompactedAnswer(BaseModel):
+    """`history`: in the form it was sent in. `compacted` False: just as it was sent, since it fits or nothing in it is
+    older. Tokens are estimated."""
+
+    history: tuple[HistoryTurn, ...]
+    summary: str | None = None
+    before_tokens: int
+    after_tokens: int
+    compacted: bool = False
 
 
 class ForkChanges(Asked):
