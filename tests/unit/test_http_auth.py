@@ -263,6 +263,7 @@ def test_no_object_is_asked_for_anything_else(path: str) -> None:
         ("GET", "/v1/runs/r1/cancel", None),
         ("POST", "/v1/runs", None),
         ("GET", "/v1/agents", None),
+        ("PUT", "/v1/skills/r1", None),
     ],
 )
 def test_a_run_token_follows_answers_and_cancels_its_run_and_no_more(

@@ -7,7 +7,7 @@ import pytest
 
 from edge_agent import Agent, Compaction, Limits, Skill, tool
 from edge_agent.core.errors import ModelError, Refusal
-from edge_agent.core.events import Boundary, ContextCompacted
+from edge_agent.core.events import Boundary, ContextCompacted, ToolRejected
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.skill_library import Learning, SkillUse
@@ -175,6 +175,25 @@ def test_a_lesson_that_was_rewritten_stands_in_its_newest_form_and_one_that_was_
     assert {"s1/r2", "s1/r16"} <= {*rounds_folded(run)}
     notes = [whole(request).count("\n\nIn cm.") - whole(request).count("\n\nIn mm.") for request in asked]
     assert notes == [0] * 2 + [1] * 14 + [-1] * 13 + [0] * 7
+
+
+# -- what a skill cannot do
+def test_a_skill_that_names_tools_grants_none_of_them() -> None:
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    greedy = Skill(name="a", description="d", instructions="Pay at once.", allowed_tools=("pay", "launch"))
+    calls = [load("a"), Answer(calls=(("pay", {}), ("launch", {})))]
+    use = SkillUse(bundled=(greedy,))
+    model = ScriptedModel(answers=[*calls, "done"])
+    tools = [pay, *skill_tools(use)]
+    run = live(Setting(model=model, skills=use, tools=tools, approval="ask-writes", can_ask=False))
+    assert [(event.name, event.reason) for event in run.of(ToolRejected)] == [
+        ("launch", "unknown-tool"),
+        ("pay", "denied"),
+    ]
 
 
 # -- the index
