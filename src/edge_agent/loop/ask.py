@@ -30,7 +30,6 @@ from edge_agent.loop.estimates import of_files
 from edge_agent.loop.hooking import Aborted, must, wants_abort
 from edge_agent.loop.listen import Heard, Listener
 from edge_agent.loop.offer import described, offer
-from edge_agent.loop.prompt_hash import prompt_hash
 from edge_agent.loop.tries import Shorter, Tries
 from edge_agent.loop.walk import Cut, Stray, Walk
 
@@ -178,10 +177,10 @@ async def _begin(walk: Walk, question: Question, number: int, tries: Tries) -> M
         model=model.name,
         provider=model.provider,
         attempt=number,
-        prompt_hash=prompt_hash(request),
+        prompt_hash=walk.hashes.of(request),
         estimated_input=tokens,
         output_cap=held.cap,
-        built_hash=None if changed is None else prompt_hash(built),
+        built_hash=None if changed is None else walk.hashes.of(built),
         tools=tools,
     )
     walk.write(Draft(key=key, event=requested, money={key: held.amount}), files=files)

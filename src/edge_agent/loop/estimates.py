@@ -1,47 +1,38 @@
 """How many tokens a request sends, as far as can be told without its tokenizer: rather too many than too few."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from edge_agent.core.canonical import canonical
 from edge_agent.core.messages import AssistantMessage, Message, MessageWithFiles, ToolMessage, ToolSpec
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.tokens import estimate
+from edge_agent.loop.remembered import Remembered
 
 FRAME, PER_MESSAGE, PER_TOOL = 48, 8, 16  # tokens of what a provider writes around a request, a message, a tool
 
 
 class Estimates:
-    """Of one request after another that have most of their parts in common: each part is looked at once, and held no
-    longer than until a request comes without it."""
+    """Of one request after another."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[object, int]] = {}
-        self._before: dict[int, tuple[object, int]] = {}  # what was known before the last request
+        self._messages, self._tools = Remembered(_of_message), Remembered(_of_tool)
         self._systems: dict[str, int] = {}  # by value: the same prompt is put together anew for each request
 
     def input(self, request: ModelRequest) -> int:
         """Tokens of everything the request sends, and of what providers write around it."""
-        self._before, self._known = self._known, {}
+        self._messages.next_request()
+        self._tools.next_request()
         schema = PER_TOOL + estimate(canonical(request.output_schema)) if request.output_schema is not None else 0
-        tools = sum(self._once(tool, _of_tool) for tool in request.tools)
+        tools = sum(map(self._tools.of, request.tools))
         return FRAME + self._system(request.system) + self.messages(request.messages) + tools + schema
 
     def messages(self, messages: Sequence[Message]) -> int:
-        return sum(self._once(message, _of_message) for message in messages)
+        return sum(map(self._messages.of, messages))
 
     def _system(self, system: str) -> int:
         if system not in self._systems:
             self._systems[system] = estimate(system)
         return self._systems[system]
-
-    def _once(self, part: Any, measure: Callable[[Any], int]) -> int:
-        """By identity, and holding on to it: an id may be given again to another object."""
-        known = self._known.get(id(part)) or self._before.get(id(part))
-        if known is None or known[0] is not part:
-            known = (part, measure(part))
-        self._known[id(part)] = known
-        return known[1]
 
 
 def estimated_input(request: ModelRequest) -> int:

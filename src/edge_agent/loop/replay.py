@@ -21,7 +21,6 @@ from edge_agent.loop import close
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.offer import is_of_server, offer
 from edge_agent.loop.planned import whole
-from edge_agent.loop.prompt_hash import PromptHashes
 from edge_agent.loop.recorded import RecordedLog, RecordedTools, Unheard
 from edge_agent.loop.walk import Ports, Slice, Walk
 
@@ -141,7 +140,6 @@ class ReplayWalk(Walk):
         """All tools of the ports are RecordedTools."""
         journal = Journal(RecordedLog(records), ports.clock, ports.sink)
         super().__init__(run_id, journal, ports, Slice(until=0, most=0))
-        self._hashes = PromptHashes()
         self._scope, self._but = "", ""
 
     # -- what is on record
@@ -200,7 +198,7 @@ class ReplayWalk(Walk):
         offered = asked.tools or tools
         if offered is not None and not self._same_tools(key, offered):
             return
-        if self._hashes.of(build()) != (asked.built_hash or asked.prompt_hash):
+        if self.hashes.of(build()) != (asked.built_hash or asked.prompt_hash):
             message = f"the prompt of {key} ({asked.stage}) is not the recorded one"
             self._differs("prompt", key, message)
 
