@@ -31,8 +31,8 @@ from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.models.workers_ai import WorkersAI
 from tests.servers.anthropic_server import AnthropicServer
 from tests.servers.google_server import GoogleServer
-from tests.servers.model_server import ModelServer, serve_model
 from tests.servers.openai_server import OpenAIServer
+from tests.servers.scripted_server import ScriptedServer, serving
 from tests.servers.workers_ai_rest import WorkersAiRest
 
 TOOL = ToolSpec(
@@ -75,7 +75,7 @@ def _scripted(scenario: str, held: asyncio.Event) -> ScriptedModel:
     return ScriptedModel(answers=[answers[scenario], *(["done"] if scenario == "calls" else [])])
 
 
-WIRES: dict[str, tuple[Adapter, type[ModelServer], str]] = {
+WIRES: dict[str, tuple[Adapter, type[ScriptedServer], str]] = {
     "openai_chat": (OpenAIChat(), OpenAIServer, "authorization"),
     "anthropic": (Anthropic(), AnthropicServer, "x-api-key"),
     "google": (Google(), GoogleServer, "x-goog-api-key"),
@@ -103,7 +103,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncGenerator[World]:
         )
         return
     adapter, kind, key_header = WIRES[request.param]
-    async with serve_model(SCRIPT, kind=kind) as server:
+    async with serving(kind(SCRIPT)) as server:
         endpoint = Endpoint(provider="test", base_url=server.url, key="sk-secret-key", key_header=key_header)
         transport = HttpxTransport(httpx2.AsyncClient)
 

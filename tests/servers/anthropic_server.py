@@ -1,4 +1,4 @@
-"""A model server of Anthropic's wire that does as it is told: the scenarios and scripts of model_server.py.
+"""A model server of Anthropic's wire that does as it is told: scenarios.py says what it may be told.
 
     python -m tests.servers.anthropic_server --port 8099 [--script FILE.json]
 
@@ -7,15 +7,13 @@ as a 400. Thoughts are signed, so that one that comes back changed is refused. A
 where a form is asked for, it is given in that form; and `search`: a query that runs at the provider, which pauses.
 """
 
-import asyncio
 import hashlib
 import json
-import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
-from tests.servers.model_server import WORDS, Json, ModelServer, Seen, main, scenario_of
+from tests.servers.scenarios import WORDS, Json, Seen, pieces
+from tests.servers.scripted_server import ScriptedServer, run
 from tests.wire.anthropic_rules import faults
 
 PREFIX = 100  # tokens of one turn that a cache can hold
@@ -25,22 +23,27 @@ _TYPES = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "paused": "pause_turn"}
 
 
-class AnthropicServer(ModelServer):
-    path = "/v1/messages"
+class AnthropicServer(ScriptedServer):
+    def asked(self, address: str) -> Json | None:
+        return {} if address == f"{self.base}/messages" else None
 
-    def see(self, body: Json, headers: dict[str, str]) -> Seen:
-        messages: list[Json] = body["messages"]
-        texts = [" ".join(block["text"] for block in message["content"] if block["type"] == "text")
-                 for message in messages if message["role"] == "user"]  # fmt: skip
-        return Seen(
-            scenario=scenario_of(body["model"], texts, self.script),
-            model=body["model"],
-            turn=sum(message["role"] == "assistant" for message in messages),
-            messages=len(messages),
-            tools=tuple(tool["name"] for tool in body.get("tools", [])),
-            body=body,
-            headers=headers,
-        )
+    def conversation(self, body: Json) -> list[tuple[str, str]]:
+        return [
+            (
+                "model" if message["role"] == "assistant" else message["role"],
+                " ".join(block["text"] for block in message["content"] if block["type"] == "text"),
+            )
+            for message in body["messages"]
+        ]
+
+    def turn_of_run(self, body: Json) -> int:
+        return sum(any(block["type"] == "tool_use" for block in message["content"]) for message in body["messages"])
+
+    def parameters(self, body: Json) -> dict[str, Json]:
+        return {tool["name"]: tool["input_schema"] for tool in body.get("tools", [])}
+
+    def cap(self, body: Json) -> int | None:
+        return body["max_tokens"]
 
     def failure(self, seen: Seen, name: str, numbers: list[int]) -> tuple[int, bytes, dict[str, str]] | None:
         for fault in faults(seen.body, seen.headers, _is_ours):
@@ -69,28 +72,19 @@ class AnthropicServer(ModelServer):
         reason = _REASONS[answer["finish"]] if "finish" in answer else "tool_use" if calls else "end_turn"
         yield from _end(seen, reason, thoughts + max(1, len(answer.get("text", "").split())), thoughts)
 
-    def told(self, seen: Seen, name: str, length: int) -> Iterator[str]:
-        cap: int = seen.body["max_tokens"]  # each word is a token
-        name, length = ("length", cap) if cap < length else (name, length)
+    def told(self, seen: Seen, name: str, said: list[str]) -> Iterator[str]:
         yield self.opening(seen)
         if name == "refuse":
             explanation = {"type": "refusal", "category": "cyber", "explanation": "I cannot help with that."}
             yield from _end(seen, "refusal", 6, stop_details=explanation)
             return
-        told = length // 2 if name in ("cut", "error-in-stream") else length
-        frames = list(_block(0, {"type": "text", "text": ""}, [_text(WORDS[n % len(WORDS)]) for n in range(told)]))
-        yield from frames[: told + 1] if name == "cut" else frames
+        frames = list(_block(0, {"type": "text", "text": ""}, [_text(word) for word in said]))
+        yield from frames[:-1] if name == "cut" else frames
         if name == "error-in-stream":
             yield _frame("error", error={"type": "overloaded_error", "message": "Overloaded"})
         elif name != "cut":
-            end = list(_end(seen, "max_tokens" if name == "length" else "end_turn", length))
+            end = list(_end(seen, "max_tokens" if name == "length" else "end_turn", len(said)))
             yield from end[:1] if name.startswith("late") else end
-
-    def turn_of_run(self, body: Json) -> int:
-        return sum(any(block["type"] == "tool_use" for block in message["content"]) for message in body["messages"])
-
-    def parameters(self, body: Json) -> dict[str, Json]:
-        return {tool["name"]: tool["input_schema"] for tool in body.get("tools", [])}
 
 
 def _blocks(seen: Seen, answer: Json) -> Iterator[tuple[Json, list[Json]]]:
@@ -98,16 +92,16 @@ def _blocks(seen: Seen, answer: Json) -> Iterator[tuple[Json, list[Json]]]:
     thought = answer.get("reasoning")
     if thought and _thinks(seen.body):
         shown = seen.body.get("thinking", {}).get("display") != "omitted"
-        pieces = _pieces(thought) if shown else []
-        told = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
-        signed = {"type": "signature_delta", "signature": _signature("".join(pieces))}
-        yield {"type": "thinking", "thinking": "", "signature": ""}, [*told, signed]
+        told = pieces(thought) if shown else []
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in told]
+        signed = {"type": "signature_delta", "signature": _signature("".join(told))}
+        yield {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signed]
     if "json" in answer and (tool := _demanded(seen.body)):
         yield _call("toolu_answer", tool, answer["json"])
         return
     formed = "json" in answer and "format" in seen.body.get("output_config", {})
     if text := json.dumps(answer["json"]) if formed else answer.get("text", ""):
-        yield {"type": "text", "text": ""}, [_text(piece) for piece in _pieces(text)]
+        yield {"type": "text", "text": ""}, [_text(piece) for piece in pieces(text)]
     if "search" in answer:
         start, deltas = _call("srvtoolu_0", "web_search", {"query": answer["search"]})
         yield {**start, "type": "server_tool_use"}, deltas
@@ -118,9 +112,9 @@ def _blocks(seen: Seen, answer: Json) -> Iterator[tuple[Json, list[Json]]]:
 def _call(id_: str, name: str, arguments: Any) -> tuple[Json, list[Json]]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     middle = len(text) // 2
-    pieces = ["", text[:middle], text[middle:]]
+    parts = ["", text[:middle], text[middle:]]
     start: Json = {"type": "tool_use", "id": id_, "name": name, "input": {}}
-    return start, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    return start, [{"type": "input_json_delta", "partial_json": part} for part in parts]
 
 
 def _block(index: int, start: Json, deltas: list[Json]) -> Iterator[str]:
@@ -176,10 +170,6 @@ def _signature(thought: str) -> str:
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
-def _pieces(text: str) -> list[str]:
-    return re.findall(r"\S+\s*|\s+", text)
-
-
 def _text(piece: str) -> Json:
     return {"type": "text_delta", "text": piece}
 
@@ -189,5 +179,4 @@ def _frame(kind: str, **fields: Any) -> str:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(AnthropicServer))
+    run(AnthropicServer)

@@ -1,4 +1,4 @@
-"""A model server of Gemini's wire that does as it is told: the scenarios and scripts of model_server.py.
+"""A model server of Gemini's wire that does as it is told: scenarios.py says what it may be told.
 
     python -m tests.servers.google_server --port 8099 [--script FILE.json]
 
@@ -7,21 +7,19 @@ breaks. Calls and the ends of texts are signed, so that a signature in another p
 of a script may hold `json`: where a form is asked for, that is given. A 429 says in its body how long to wait.
 """
 
-import asyncio
 import base64
 import hashlib
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
-from tests.servers.model_server import WORDS, Connection, Json, ModelServer, Request, Seen, main, scenario_of
+from tests.servers.scenarios import WORDS, Json, Seen, pieces
+from tests.servers.scripted_server import ScriptedServer, run
 from tests.wire.google_rules import UNSIGNED, Refused, check
 
 KEY_HEADER = "x-goog-api-key"
 PER_TURN = 10  # tokens of one turn of the prompt
-_ASKED = re.compile(r"/v1beta/models/([^/:]+):streamGenerateContent\?alt=sse")
 _STATUSES = {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 _TOLD: dict[str | int, str] = {
     "context_length_exceeded": "The input token count (9) exceeds the maximum number of tokens allowed (8).",
@@ -30,29 +28,25 @@ _TOLD: dict[str | int, str] = {
 _REASONS = {"stop": "STOP", "length": "MAX_TOKENS"}  # as scripts call them; others go out as they are
 
 
-class GoogleServer(ModelServer):
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1beta"
+class GoogleServer(ScriptedServer):
+    base = "/v1beta"
 
-    async def _handle(self, connection: Connection, request: Request) -> bool:
-        method, path, headers, body = request
-        if method == "POST" and (asked := _ASKED.fullmatch(path)):
-            return await self._complete(connection, headers, {"model": asked[1], **json.loads(body)})
-        return await super()._handle(connection, request)
+    def asked(self, address: str) -> Json | None:
+        asked = re.fullmatch(rf"{self.base}/models/([^/:]+):streamGenerateContent\?alt=sse", address)
+        return {"model": asked[1]} if asked else None
 
-    def see(self, body: Json, headers: dict[str, str]) -> Seen:
-        contents: list[Json] = body["contents"]
-        texts = [" ".join(_texts(content)) for content in contents if content["role"] == "user"]
-        return Seen(
-            scenario=scenario_of(body["model"], texts, self.script),
-            model=body["model"],
-            turn=sum(content["role"] == "model" for content in contents),
-            messages=len(contents),
-            tools=tuple(self.parameters(body)),
-            body=body,
-            headers=headers,
-        )
+    def conversation(self, body: Json) -> list[tuple[str, str]]:
+        return [(content["role"], " ".join(_texts(content))) for content in body["contents"]]
+
+    def turn_of_run(self, body: Json) -> int:
+        return sum(any("functionCall" in part for part in content["parts"]) for content in body["contents"])
+
+    def parameters(self, body: Json) -> dict[str, Json]:
+        declared = [function for tool in body.get("tools", []) for function in tool["functionDeclarations"]]
+        return {function["name"]: function["parametersJsonSchema"] for function in declared}
+
+    def cap(self, body: Json) -> int | None:
+        return body.get("generationConfig", {}).get("maxOutputTokens")
 
     def failure(self, seen: Seen, name: str, numbers: list[int]) -> tuple[int, bytes, dict[str, str]] | None:
         if KEY_HEADER not in seen.headers:
@@ -74,7 +68,6 @@ class GoogleServer(ModelServer):
             error["details"] = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{retry_after}s"}]
         return json.dumps({"error": error}).encode()
 
-    # -- of the wire
     def document(self, seen: Seen) -> Json:
         return _chunk(seen, {"text": "".join(WORDS)}, tokens=len(WORDS), finish="STOP")
 
@@ -82,55 +75,40 @@ class GoogleServer(ModelServer):
         return _frame(_chunk(seen))
 
     def scripted(self, seen: Seen, answer: Json) -> Iterator[str]:
-        yield from _scripted(seen, answer)
+        return _scripted(seen, answer)
 
-    def told(self, seen: Seen, name: str, length: int) -> Iterator[str]:
-        yield from _told(seen, name, length)
-
-    def turn_of_run(self, body: Json) -> int:
-        return sum(any("functionCall" in part for part in content["parts"]) for content in body["contents"])
-
-    def parameters(self, body: Json) -> dict[str, Json]:
-        declared = [function for tool in body.get("tools", []) for function in tool["functionDeclarations"]]
-        return {function["name"]: function["parametersJsonSchema"] for function in declared}
+    def told(self, seen: Seen, name: str, said: list[str]) -> Iterator[str]:
+        if name == "refuse":
+            yield _frame(_chunk(seen, {"text": "I cannot help with that."}, tokens=6, finish="SAFETY"))
+            return
+        for number, word in enumerate(said, start=1):
+            yield _frame(_chunk(seen, {"text": word}, tokens=number))
+        if name == "error-in-stream":
+            yield _frame({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
+        elif name != "cut":
+            finish = "MAX_TOKENS" if name == "length" else "STOP"
+            yield _frame(_chunk(seen, {"text": ""}, tokens=len(said), finish=finish))
 
 
 def _scripted(seen: Seen, answer: Json) -> Iterator[str]:
     config: Json = seen.body.get("generationConfig", {})
-    thoughts = _pieces(answer.get("reasoning", ""))
+    thoughts = pieces(answer.get("reasoning", ""))
     if config.get("thinkingConfig", {}).get("includeThoughts"):
         for number, thought in enumerate(thoughts, start=1):
             yield _frame(_chunk(seen, {"text": thought, "thought": True}, thoughts=number))
     formed = "json" in answer and "responseJsonSchema" in config
-    pieces = _pieces(json.dumps(answer["json"]) if formed else answer.get("text", ""))
+    said = pieces(json.dumps(answer["json"]) if formed else answer.get("text", ""))
     spent: Json = {"thoughts": len(thoughts)}
-    for number, piece in enumerate(pieces, start=1):
+    for number, piece in enumerate(said, start=1):
         yield _frame(_chunk(seen, {"text": piece}, tokens=number, **spent))
-    spent["tokens"] = max(1, len(pieces))
+    spent["tokens"] = max(1, len(said))
     calls = [_call(call["name"], call["arguments"]) for call in answer.get("calls", [])]
     for number, call in enumerate(calls):
         signed = {"thoughtSignature": _signature(call)} if number == 0 else {}
         yield _frame(_chunk(seen, {"functionCall": call, **signed}, **spent))
-    last = {"text": ""} if calls else {"text": "", "thoughtSignature": _signature("".join(pieces))}
+    last = {"text": ""} if calls else {"text": "", "thoughtSignature": _signature("".join(said))}
     reason = answer.get("finish", "stop")
     yield _frame(_chunk(seen, last, finish=_REASONS.get(reason, reason), **spent))
-
-
-def _told(seen: Seen, name: str, length: int) -> Iterator[str]:
-    cap: int = seen.body.get("generationConfig", {}).get("maxOutputTokens", length)  # each word is a token
-    name, length = ("length", cap) if cap < length else (name, length)
-    if name == "refuse":
-        yield _frame(_chunk(seen, {"text": "I cannot help with that."}, tokens=6, finish="SAFETY"))
-        return
-    told = length // 2 if name in ("cut", "error-in-stream") else length
-    for number in range(told):
-        yield _frame(_chunk(seen, {"text": WORDS[number % len(WORDS)]}, tokens=number + 1))
-    if name == "error-in-stream":
-        error = {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
-        yield _frame({"error": error})
-    elif name != "cut":
-        finish = "MAX_TOKENS" if name == "length" else "STOP"
-        yield _frame(_chunk(seen, {"text": ""}, tokens=length, finish=finish))
 
 
 def _chunk(seen: Seen, *parts: Json, tokens: int = 0, thoughts: int = 0, finish: str | None = None) -> Json:
@@ -178,14 +156,9 @@ def _texts(content: Json) -> list[str]:
     return [part["text"] for part in content["parts"] if "text" in part]
 
 
-def _pieces(text: str) -> list[str]:
-    return re.findall(r"\S+\s*|\s+", text)
-
-
 def _frame(payload: Json) -> str:
     return f"data: {json.dumps(payload)}\r\n\r\n"
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(GoogleServer))
+    run(GoogleServer)

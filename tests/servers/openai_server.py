@@ -1,4 +1,4 @@
-"""A strict model server of chat completions: the scenarios and scripts of model_server.py.
+"""A strict model server of chat completions, over the lenient one of model_server.py.
 
     python -m tests.servers.openai_server --port 8099 [--script FILE.json]
 
@@ -7,12 +7,12 @@ the words of the first it breaks: reasoning comes back, and has to be some that 
 hold `json`: where a form is asked for, that is given.
 """
 
-import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 
-from tests.servers.model_server import Json, ModelServer, Seen, main
+from tests.servers.model_server import ModelServer
+from tests.servers.scenarios import Json, Seen
+from tests.servers.scripted_server import run
 from tests.wire.openai_rules import Refused, check
 
 PER_MESSAGE, CACHED = 10, 4  # tokens of a message of the prompt, and of those how many a cache holds in later turns
@@ -52,5 +52,4 @@ class OpenAIServer(ModelServer):
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(OpenAIServer))
+    run(OpenAIServer)

@@ -38,14 +38,6 @@ def running(script: str, *arguments: str) -> Generator[Running]:
 
 
 @contextmanager
-def running_service(module: str, *arguments: str) -> Generator[Running]:
-    """The same for a server that shares code with another: it is started as a module."""
-    port = free_port()
-    with running_command([sys.executable, "-m", module, "--port", str(port), *arguments], port):
-        yield Running(f"http://127.0.0.1:{port}")
-
-
-@contextmanager
 def running_command(command: Sequence[str], port: int) -> Generator[None]:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=ROOT)
     try:

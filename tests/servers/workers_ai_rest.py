@@ -1,4 +1,4 @@
-"""Workers AI over REST that does as it is told: the scenarios and scripts of model_server.py, in OpenAI's form.
+"""Workers AI over REST that does as it is told: chat completions of model_server.py in another place.
 
 What differs from OpenAI's wire: the path names the model, whole answers and errors have an envelope, and usage comes
 without being asked for.
@@ -7,23 +7,18 @@ without being asked for.
 import json
 import re
 
-from tests.servers.model_server import Connection, Json, ModelServer, Request, Seen
+from tests.servers.model_server import ModelServer
+from tests.servers.scenarios import Json, Seen
 
-_ASKED = re.compile(r"/client/v4/accounts/abc/ai/run/@cf/(.+)")
 _ENVELOPE: Json = {"success": True, "errors": [], "messages": []}
 
 
 class WorkersAiRest(ModelServer):
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/client/v4/accounts/abc/ai"
+    base = "/client/v4/accounts/abc/ai"
 
-    async def _handle(self, connection: Connection, request: Request) -> bool:
-        method, path, headers, body = request
-        if method == "POST" and (asked := _ASKED.fullmatch(path)):
-            told = {"model": asked[1], "stream_options": {"include_usage": True}, **json.loads(body)}
-            return await self._complete(connection, headers, told)
-        return await super()._handle(connection, request)
+    def asked(self, address: str) -> Json | None:
+        asked = re.fullmatch(rf"{self.base}/run/@cf/(.+)", address)
+        return {"model": asked[1], "stream_options": {"include_usage": True}} if asked else None
 
     def document(self, seen: Seen) -> Json:
         return {"result": super().document(seen), **_ENVELOPE}

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.servers.model_server import ClientGone, Connection
+from tests.servers.connection import ClientGone, Connection
 
 Json = dict[str, Any]
 LOG_HEADER = "cf-aig-log-id"

@@ -15,8 +15,9 @@ from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
 from edge_agent.models.httpx_transport import HttpxTransport
 from edge_agent.models.openai_chat import OpenAIChat
 from edge_agent.models.provider_model import ProviderModel
-from tests.servers.model_server import ModelServer, serve_model
+from tests.servers.model_server import ModelServer
 from tests.servers.running import running
+from tests.servers.scripted_server import serving
 
 KEY = "sk-very-secret-key"
 REQUEST = ModelRequest(system="", messages=(UserMessage(text="hello"),))
@@ -29,7 +30,7 @@ async def server() -> AsyncGenerator[ModelServer]:
         "json-call": [{"content": '{"tool": "add", "arguments": {"a": 1}}'}],
         "json-answer": [{"content": '{"answer": "It is \\u0033."}'}],
     }
-    async with serve_model(script) as running:
+    async with serving(ModelServer(script)) as running:
         yield running
 
 
@@ -71,7 +72,7 @@ async def test_each_way_to_fail_is_told_apart(server: ModelServer, scenario: str
 
 
 async def test_a_refused_connection_is_one_and_retryable() -> None:
-    async with serve_model() as gone:
+    async with serving(ModelServer()) as gone:
         pass
     error = await failure(model(gone, "text"))
     assert (error.kind, error.retryable) == ("connection", True)

@@ -12,7 +12,8 @@ import pytest
 
 from scripts.serve import Server, serve
 from tests.conftest import Figure
-from tests.servers.model_server import ModelServer, Seen, newest_number
+from tests.servers.model_server import ModelServer, newest_number
+from tests.servers.scenarios import Seen
 from tests.tokenizer import count
 from tests.workerd.client import TERMINAL, Api, Event
 

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.serve import Server, serve
 from tests.conftest import Figure
-from tests.servers.running import Running, running_service
+from tests.servers.running import Running, running
 from tests.workerd.client import Api, Event, every, find, text_of, thoughts_of, types, whole
 from tests.workerd.conftest import HERE, variables
 
@@ -30,8 +30,8 @@ CITY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Running]:
-    with running_service("tests.servers.workers_ai_server", "--script", str(HERE / "ai_script.json")) as running:
-        yield running
+    with running("workers_ai_server.py", "--script", str(HERE / "ai_script.json")) as server:
+        yield server
 
 
 @contextmanager
