@@ -26,7 +26,8 @@ from edge_agent.core.errors import ConfigError
 from edge_agent.core.model import Model
 from edge_agent.core.model_calls import LoggedCall
 from edge_agent.core.skill_library import SkillLibrary
-from edge_agent.deployment import Deployment, SourceMaker
+from edge_agent.deployment import Deployment
+from edge_agent.equipment import SourceMaker
 from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.http.ports import Deps
@@ -85,7 +86,7 @@ def connecting(env: Any, whose: ConnectionId) -> "Connecting":
     from edge_agent.tools.mcp_oauth import Parties  # noqa: PLC0415
 
     deployment = deployment_of(env)
-    server, key = deployment.mcp_server(whose.server), _key_of(env, deployment.settings)
+    server, key = deployment.offer.mcp_server(whose.server), _key_of(env, deployment.settings)
 
     def open_client() -> httpx2.AsyncClient:
         return httpx2.AsyncClient(transport=WorkersTransport(), timeout=server.connect_timeout)
@@ -135,7 +136,8 @@ def served(env: Any) -> Served:
             settings=deployment.settings,
             runs=ObjectRuns(env.RUN),
             directory=ObjectDirectory(env.DIRECTORY),
-            offer=deployment,
+            offer=deployment.offer,
+            deployment=deployment,
             library=library_of(env),
             clock=ObjectClock(),
             connections=ObjectConnections(env.MCP_CONNECTION),

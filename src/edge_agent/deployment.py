@@ -1,64 +1,54 @@
-"""What a deployment offers and how its runs are made: agents from the code, the rest from variables."""
+"""How the runs of a deployment are made and what they work with: agents from the code, the rest from variables."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from edge_agent import permissions
+from edge_agent import configured, permissions
 from edge_agent.agent import Agent
 from edge_agent.compacting import compact, compaction_of, writers_for
 from edge_agent.core import keys
 from edge_agent.core.difference import Difference
 from edge_agent.core.egress import Egress, Fetcher
 from edge_agent.core.errors import ConfigError, Refusal
-from edge_agent.core.events import ApprovalMode, Mode, ParentRun, RecordedEvent, RunCreated
+from edge_agent.core.events import ApprovalMode, ParentRun, RecordedEvent, RunCreated
 from edge_agent.core.history import Compacted
 from edge_agent.core.hooks import AgentSpec
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import JsonObject, Turn
 from edge_agent.core.ports import Clock, Sink
 from edge_agent.core.price import Price
-from edge_agent.core.skill_library import EMPTY, SkillLibrary, SkillUse
-from edge_agent.core.skills import Skill
-from edge_agent.core.subagents import MOST_DEPTH, Commission, Delegation
+from edge_agent.core.skill_library import EMPTY, SkillLibrary
+from edge_agent.core.subagents import Commission, Delegation
+from edge_agent.equipment import Equipment, SourceMaker
 from edge_agent.handoff import Handoff
+from edge_agent.inventory import Inventory
 from edge_agent.loop.admission import require_prices, require_room
 from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
-from edge_agent.loop.selection import for_plans
 from edge_agent.loop.shares import lower
 from edge_agent.loop.walk import Ports
-from edge_agent.mcp_servers import require_secrets, servers_of
 from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
-from edge_agent.reach import everyone, subagents_of, team, with_runs_of_their_own
-from edge_agent.skilled import origins_of, skills_of
+from edge_agent.reach import everyone, subagents_of, team
+from edge_agent.skilled import origins_of
 from edge_agent.subagent import Subagent
 from edge_agent.tools.json_schema import SchemaCheck, schema_fault
-from edge_agent.tools.mcp_server import McpServer
-from edge_agent.tools.read_result import read_result_tool
-from edge_agent.tools.skill_tools import skill_tools
-from edge_agent.tools.toolbox import Toolbox, ToolSource
-from edge_agent.tools.web_fetch import web_fetch_tool
+from edge_agent.tools.toolbox import Toolbox
 from edge_agent.wire import codec
 from edge_agent.wire.content import said
 from edge_agent.wire.export import Exported
-from edge_agent.wire.http import AgentInfo, ForkChanges, StartRun, ToolInfo, ToolsAnswer, WantedLimits
+from edge_agent.wire.http import ForkChanges, StartRun
 from edge_agent.wire.settings import Settings
 
-VERSION = "0.1.0"
-SourceMaker = Callable[[str, McpServer, Settings, str], ToolSource]
 FetcherMaker = Callable[[Egress, Settings], Fetcher]
-LOCAL = "local"  # the user of a run that names none
 
 
 class Deployment:
     """The makers of adapters, `model`, `source` and `fetcher`, raise ConfigError. A source is made for a user, whose
-    login it uses. The first agent is the default."""
-
-    version = VERSION
+    login it uses. The first agent is the default. offer: what there is, for whoever asks."""
 
     def __init__(
         self,
@@ -70,20 +60,20 @@ class Deployment:
         *,
         library: SkillLibrary = EMPTY,
     ) -> None:
-        self.settings, self._source, self._fetcher, self._library = settings, source, fetcher, library
-        self._choice = ModelChoice(settings, model)
-        self._agents = {agent.name: agent for agent in agents}
-        self._everyone, self._own_runs = everyone(agents), with_runs_of_their_own(agents)
+        self.settings, self._fetcher = settings, fetcher
+        self._choice, self._equipment = ModelChoice(settings, model), Equipment(settings, source, library)
+        self._agents, self._everyone = {agent.name: agent for agent in agents}, everyone(agents)
         if not self._agents:
             raise ConfigError("agents", "there is no agent", 'agents = [Agent(name="assistant")]')
         if len(self._agents) != len(agents):
             raise ConfigError("agents", "two agents have the same name", 'Agent(name="other")')
+        self.offer = Inventory(agents, settings, self._choice, self._equipment)
 
     # -- a new run
     def configure(self, request: StartRun) -> RunCreated:
         """Raises Refusal (422) for what the request gets wrong, ConfigError for what the deployment gets wrong."""
         agent = self._asked(request.agent)
-        return self._created(agent, request, limits=self._limits(agent, request.limits))
+        return self._created(agent, request, limits=configured.asked_limits(agent, self.settings, request.limits))
 
     def _created(
         self, agent: Agent, request: StartRun, *, limits: Limits, parent: ParentRun | None = None
@@ -100,14 +90,14 @@ class Deployment:
             synthesizer_models=synthesizer,
             limits=limits,
             compaction=compaction_of(agent, self.settings),
-            mode=request.mode or self._mode(agent),
+            mode=request.mode or configured.mode_of(agent, self.settings),
             approval=permissions.asked_mode(agent, self.settings, request.approval),
             tool_rules=permissions.asked_rules(agent, self.settings, request.tool_rules),
             history=tuple(turn.turn() for turn in request.history),
             metadata=request.metadata,
             output_schema=_schema(request.output_schema or agent.output_schema),
             parent=parent,
-            library=origins_of(map(self._skills, team(agent).values())),
+            library=origins_of(map(self._equipment.skills, team(agent).values())),
         )
         self._admit(agent, created)
         return created
@@ -116,7 +106,7 @@ class Deployment:
         """The configuration of a run that works for another one. Raises Refusal (422) where what is left does not
         do."""
         agent = by.agents[work.profile]
-        own = self._agent_limits(agent)
+        own = configured.limits_of(agent, self.settings)
         limits = dataclasses.replace(own, **cast("dict[str, Any]", lower(own, work.caps)))
         reads_only = by.read_only and "read-only" in permissions.modes_of(agent, self.settings)
         request = StartRun(input=work.task, metadata=work.metadata, approval="read-only" if reads_only else None)
@@ -130,7 +120,7 @@ class Deployment:
         made: dict[str, Any] = dict(self._choice.of_fork(agent, changes))
         made["parent"] = None  # it works for itself
         if changes.limits is not None:
-            self._limits(agent, changes.limits)
+            configured.asked_limits(agent, self.settings, changes.limits)
             made["limits"] = dataclasses.replace(created.limits, **changes.limits.wanted())
         if changes.approval is not None:
             made["approval"] = permissions.asked_mode(agent, self.settings, changes.approval)
@@ -147,7 +137,7 @@ class Deployment:
         price = self._price(agent)
         require_prices(created, price)
         # The tools of servers are not known before they are asked.
-        tools = self._toolbox(agent, created.user, depth=created.depth).offered()
+        tools = self._equipment.toolbox(agent, created.user, depth=created.depth).offered()
         require_room(created, self._spec(agent), tools, self._window(created), price)
 
     def _price(self, agent: Agent) -> Callable[[str], Price | None]:
@@ -172,22 +162,6 @@ class Deployment:
         """The agent that has made a run, be it a subagent's."""
         return self._everyone.get(created.agent_name) or self._asked(created.agent_name)
 
-    def _mode(self, agent: Agent) -> Mode:
-        return self.settings.mode or agent.mode
-
-    def _limits(self, agent: Agent, wanted: WantedLimits | None) -> Limits:
-        limits = self._agent_limits(agent)
-        if wanted is None:
-            return limits
-        try:
-            return limits.lowered_by(wanted.wanted())
-        except ValueError as error:
-            field = str(error).split(" ", 1)[0]
-            raise Refusal(422, "limit_too_high", str(error), field=field) from error
-
-    def _agent_limits(self, agent: Agent) -> Limits:
-        return dataclasses.replace(agent.limits, **self.settings.limits)
-
     # -- outside of runs
     async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
         """By the models that sum up for the default agent. Raises Refusal (503), and ConfigError like `configure`."""
@@ -205,7 +179,7 @@ class Deployment:
         others = [other for name, other in team(agent).items() if name != agent.name]
 
         def toolbox(agent: Agent) -> Toolbox:
-            return self._toolbox(agent, created.user, servers=servers, depth=created.depth)
+            return self._equipment.toolbox(agent, created.user, servers=servers, depth=created.depth)
 
         return Ports(
             clock=clock,
@@ -236,11 +210,8 @@ class Deployment:
             prompting=prompting_of(agent, self.settings),
             selection=self.settings.tool_selection or agent.tool_selection,
             fetcher=self._fetcher(egress, self.settings) if egress else None,
-            skills=self._skills(agent),
+            skills=self._equipment.skills(agent),
         )
-
-    def _skills(self, agent: Agent) -> SkillUse:
-        return skills_of(agent, self.settings, self._library)
 
     def _delegation(self, tool: Subagent) -> Delegation:
         return Delegation(
@@ -277,114 +248,11 @@ class Deployment:
     async def edited(self, agent: str, user: str | None, tool: str, arguments: JsonObject) -> JsonObject:
         """The arguments a person puts in the place of a call's, sanitized and checked. Raises Refusal 422 and 503."""
         asked = self._still_there(agent)
-        return await permissions.edited(asked, self._toolbox(asked, user), tool, arguments)
+        return await permissions.edited(asked, self._equipment.toolbox(asked, user), tool, arguments)
 
     def mask(self, event: RecordedEvent) -> RecordedEvent:
         """Declared secrets never reach a table or a frame."""
         return codec.masked(event, self.settings.mask)
-
-    def _toolbox(self, agent: Agent, user: str | None = None, *, servers: bool = True, depth: int = 0) -> Toolbox:
-        """Without subagents in a run that may have none any more."""
-        found = servers_of(agent, self.settings).items() if servers else ()
-        sources = [self._source(name, server, self.settings, user or LOCAL) for name, server in found]
-        own = [*self._own_tools(agent, deep=depth >= MOST_DEPTH), read_result_tool()]
-        return Toolbox(own, sources, allow=self.settings.tools_allow, deny=self.settings.tools_deny, searchable=True)
-
-    def _own_tools(self, agent: Agent, *, deep: bool = False) -> Sequence[Any]:
-        """Those of the code, without subagents where a run is too `deep` to have any, and the built-in ones."""
-        egress = self.settings.egress_over(agent.egress)
-        tools = [tool for tool in agent.tools if not (deep and isinstance(tool, Subagent))]
-        built_in = [web_fetch_tool(egress)] if egress else []
-        return [*tools, *built_in, *skill_tools(self._skills(agent), self.settings.declared_secrets())]
-
-    def mcp_server(self, name: str) -> McpServer:
-        """The server of this name that asks for a login. Raises ConfigError where there is none, or two agents mean
-        different ones."""
-        named = (servers_of(agent, self.settings).get(name) for agent in self._everyone.values())
-        found = [server for server in named if server is not None and server.oauth is not None]
-        if any((server.url, server.oauth) != (found[0].url, found[0].oauth) for server in found):
-            fault = "two agents give this name to servers with different logins, and a login goes by the name"
-            raise ConfigError(f"mcp_servers[{name!r}]", fault, '{"docs": McpServer(…), "other-docs": McpServer(…)}')
-        if found:
-            return found[0]
-        example = '{"docs": {"url": "https://docs.example.com/mcp", "auth": "oauth"}}'
-        raise ConfigError("EDGE_AGENT_MCP_SERVERS", f"no server {name} with OAuth is configured", example)
-
-    def logins(self) -> Sequence[str]:
-        """The names of the servers that ask for a login."""
-        found = [servers_of(agent, self.settings) for agent in self._everyone.values()]
-        return list(dict.fromkeys(name for servers in found for name, server in servers.items() if server.oauth))
-
-    # -- what there is
-    def agents(self) -> Sequence[AgentInfo]:
-        return [
-            AgentInfo(
-                name=agent.name,
-                description=agent.description,
-                default=number == 0,
-                models=self._choice.of_agent(agent),
-                mode=self._mode(agent),
-                tools=tuple(tool.spec.name for tool in self._own_tools(agent)),
-                limits=self._agent_limits(agent),
-                approval=permissions.mode_of(agent, self.settings),
-                approval_modes=tuple(permissions.modes_of(agent, self.settings)),
-                tool_rules=permissions.rules_of(agent, self.settings),
-            )
-            for number, agent in enumerate(self._agents.values())
-        ]
-
-    def skills(self) -> Mapping[str, Skill]:
-        """Those of the code, by name. Of two agents' skills with one name the first agent's is shown."""
-        return {skill.name: skill for agent in reversed(self._everyone.values()) for skill in reversed(agent.skills)}
-
-    async def tools(self, user: str) -> ToolsAnswer:
-        """Every tool once, by name and server, with the agents that have it. Connects to the servers as `user`."""
-        found: dict[tuple[str | None, str], ToolInfo] = {}
-        unreachable: dict[str, None] = {}
-        for agent in self._agents.values():
-            box = self._toolbox(agent, user)
-            try:
-                unreachable.update(dict.fromkeys(await box.refresh()))
-                unreachable.update(dict.fromkeys(f"{one.server} needs a login: {one.url}" for one in box.sign_ins()))
-                for spec in for_plans(box.offered()):
-                    if tool := box.find(spec.name):
-                        key = (tool.server, spec.name)
-                        agents = (*(found[key].agents if key in found else ()), agent.name)
-                        found[key] = ToolInfo(
-                            name=spec.name,
-                            description=spec.description,
-                            server=tool.server,
-                            parameters=spec.parameters,
-                            read_only=tool.read_only,
-                            safe_to_repeat=tool.safe_to_repeat,
-                            requires_approval=tool.requires_approval,
-                            agents=agents,
-                        )
-            finally:
-                await box.close()
-        return ToolsAnswer(tools=tuple(found.values()), unreachable=tuple(unreachable))
-
-    def faults(self) -> Sequence[ConfigError]:
-        """Everything wrong with variables and agents. Connects to nothing."""
-        faults = list(self.settings.faults())
-        for agent in self._everyone.values():
-            try:
-                self._check(agent)
-            except ConfigError as error:
-                faults.append(error)
-        return list({str(fault): fault for fault in faults}.values())
-
-    def _check(self, agent: Agent) -> None:
-        """Raises ConfigError. A run keeps its models and its approval mode when it is handed over."""
-        self._toolbox(agent)
-        servers = servers_of(agent, self.settings)
-        require_secrets(servers, self.settings.secrets)
-        for name in (name for name, server in servers.items() if server.oauth):
-            self.mcp_server(name)
-        if agent.name in self._own_runs:
-            self._choice.check(agent)
-            permissions.mode_of(agent, self.settings)
-        prompting_of(agent, self.settings)
 
 
 def _schema(schema: JsonObject | None) -> JsonObject | None:

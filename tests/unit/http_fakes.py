@@ -109,7 +109,7 @@ class MemoryConnections:
 
 
 class OneAgent:
-    """An offer of one agent with one tool."""
+    """A deployment of one agent with one tool, and what there is in it."""
 
     version = "1.2.3"
 
@@ -182,6 +182,7 @@ class Api:
         self.runs, self.directory = MemoryRuns(), MemoryDirectory(StoppedClock())
         self.connections, self.library = MemoryConnections(), memory_library(StoppedClock())
         read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
+        one = OneAgent(read)
 
         async def key() -> bytes:
             return KEY
@@ -191,7 +192,8 @@ class Api:
             runs=self.runs,
             directory=self.directory,
             connections=self.connections,
-            offer=OneAgent(read),
+            offer=one,
+            deployment=one,
             library=self.library,
             clock=StoppedClock(),
             run_token_key=key,

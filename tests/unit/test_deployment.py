@@ -40,7 +40,7 @@ def named(**fields: str) -> Agent:
 @pytest.mark.parametrize("mode", ["direct", "planned"])
 def test_the_mode_that_is_listed_is_the_mode_of_its_runs(mode: str, variable: dict[str, str]) -> None:
     deployed = deployment(named(mode=mode), **variable)
-    assert deployed.agents()[0].mode == deployed.configure(StartRun(input="go")).mode
+    assert deployed.offer.agents()[0].mode == deployed.configure(StartRun(input="go")).mode
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_what_stops_every_start_is_a_fault(agent: Agent, variables: dict[str, st
     deployed = deployment(agent, **variables)
     with pytest.raises(ConfigError) as stopped:
         deployed.configure(StartRun(input="go"))
-    assert [str(fault) for fault in deployed.faults()] == [str(stopped.value)]
+    assert [str(fault) for fault in deployed.offer.faults()] == [str(stopped.value)]
 
 
 def test_who_is_only_handed_over_to_is_checked_too_but_may_leave_the_model_to_the_run() -> None:
     def entered(target: Agent) -> Deployment:
         return deployment(Agent(name="a", model="openai-compatible/m", tools=[handoff(target)]))
 
-    assert not entered(Agent(name="b")).faults()
-    (fault,) = entered(Agent(name="b", tools=[look, tool(name="look")(look.function)])).faults()
+    assert not entered(Agent(name="b")).offer.faults()
+    (fault,) = entered(Agent(name="b", tools=[look, tool(name="look")(look.function)])).offer.faults()
     assert "look" in str(fault)
 
 
@@ -103,7 +103,7 @@ def test_two_agents_that_give_one_name_to_servers_with_different_logins_are_a_fa
         servers = [{"docs": McpServer(url=url, auth=auth, timeout=n)} for n, url in enumerate(urls, start=1)]
         agents = [Agent(name=f"a{n}", model="openai-compatible/m", mcp_servers=one) for n, one in enumerate(servers)]
         deployed = Deployment(agents, Settings.from_env(MINE), model, mcp_source, cpython.fetcher)
-        return [fault.setting for fault in deployed.faults()]
+        return [fault.setting for fault in deployed.offer.faults()]
 
     one, other = "https://docs.example/mcp", "https://other.example/mcp"
     assert faults(one, other) == ["mcp_servers['docs']"]
@@ -119,7 +119,8 @@ def test_a_secret_that_the_login_to_a_server_names_and_nobody_has_set_is_a_fault
 
     def faults(**env: str) -> list[str]:
         settings = Settings.from_env({**MINE, "EDGE_AGENT_MCP_SERVERS": server, **env})
-        return [fault.setting for fault in Deployment([named()], settings, model, mcp_source, cpython.fetcher).faults()]
+        deployed = Deployment([named()], settings, model, mcp_source, cpython.fetcher)
+        return [fault.setting for fault in deployed.offer.faults()]
 
     assert faults() == ["mcp_servers['docs'].auth"]
     assert faults(DOCS_SECRET="s3cret-of-docs") == []

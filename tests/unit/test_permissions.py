@@ -83,7 +83,7 @@ def test_the_modes_a_run_may_be_put_into_are_the_codes_or_the_stricter_ones() ->
     assert deployment(clerk(approval="ask-writes")).approval_modes("clerk") == ("ask-writes", "ask-all", "read-only")
     named = clerk(approval="ask-writes", approval_modes=["autopilot", "ask-writes"])
     assert deployment(named).approval_modes("clerk") == ("autopilot", "ask-writes")
-    (shown,) = deployment(named, TOOL_RULES='{"pay": "ask"}').agents()
+    (shown,) = deployment(named, TOOL_RULES='{"pay": "ask"}').offer.agents()
     assert (shown.approval, shown.approval_modes, shown.tool_rules) == (
         "ask-writes", ("autopilot", "ask-writes"), {"pay": "ask"},
     )  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_variable_that_names_a_mode_the_agent_does_not_allow_is_a_fault() -> N
     agent = clerk(approval="ask-all", approval_modes=("ask-all",))
     with pytest.raises(ConfigError, match="EDGE_AGENT_APPROVAL"):
         configured(agent, APPROVAL="autopilot")
-    assert "EDGE_AGENT_APPROVAL" in [fault.setting for fault in deployment(agent, APPROVAL="autopilot").faults()]
+    assert "EDGE_AGENT_APPROVAL" in [fault.setting for fault in deployment(agent, APPROVAL="autopilot").offer.faults()]
 
 
 @pytest.mark.parametrize(

@@ -326,7 +326,7 @@ def deployment(agent: Agent, **env: str) -> Deployment:
 def test_the_variables_win_over_the_code(code: dict[str, Any], env: dict[str, str], library: Any) -> None:
     made = deployment(Agent(name="a", **code), **env)
     assert made.configure(StartRun(input="x")).library == library
-    assert made.faults() == []
+    assert made.offer.faults() == []
 
 
 def test_a_run_takes_what_the_agents_that_may_take_turns_in_it_use() -> None:
@@ -337,7 +337,7 @@ def test_a_run_takes_what_the_agents_that_may_take_turns_in_it_use() -> None:
 
 @pytest.mark.parametrize("variable, value", [("LEARNING", "maybe"), ("LEARNING", '{"x": 1}'), ("STORED_SKILLS", "1")])
 def test_a_variable_that_is_wrong_is_a_fault_that_names_it(variable: str, value: str) -> None:
-    faults = deployment(Agent(name="a"), **{variable: value}).faults()
+    faults = deployment(Agent(name="a"), **{variable: value}).offer.faults()
     assert [fault.setting for fault in faults] == [f"EDGE_AGENT_{variable}"]
 
 

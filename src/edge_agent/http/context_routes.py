@@ -15,7 +15,7 @@ def context_routes(deps: Deps) -> APIRouter:
     async def compact_history(body: CompactHistory) -> CompactedAnswer:
         """All but the newest turns of a history as one summary, where it would take more than its share of the context
         window, or by `force`. One call of the default agent's model, which no run is charged with."""
-        made = await deps.offer.compact([turn.turn() for turn in body.history], force=body.force)
+        made = await deps.deployment.compact([turn.turn() for turn in body.history], force=body.force)
         summary = [HistoryTurn(role=turn.role, text=turn.text) for turn in made.history[:1] if made.compacted]
         newest = body.history[len(body.history) - len(made.history) + len(summary) :]
         return CompactedAnswer(

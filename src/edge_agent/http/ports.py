@@ -98,26 +98,10 @@ class Connections(Protocol):
 
 
 class Offer(Protocol):
-    """What this deployment offers."""
+    """What there is in this deployment."""
 
     @property
     def version(self) -> str: ...
-
-    def configure(self, request: StartRun) -> RunCreated:
-        """The frozen configuration of the run that is asked for.
-
-        Raises Refusal (422, with `field`) for an unknown agent or model and for limits above the agent's, and
-        ConfigError where a variable it needs is wrong."""
-        ...
-
-    async def replay(self, log: Exported) -> Difference | None:
-        """The first difference between what the code asks for and what the log holds. Calls nothing. Raises Refusal."""
-        ...
-
-    async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
-        """The history with a summary in the place of its older turns, where it needs one, or by `force`. Asks the
-        default agent's model. Raises Refusal 503 where no summary can be had, and ConfigError."""
-        ...
 
     def agents(self) -> Sequence[AgentInfo]: ...
 
@@ -139,6 +123,26 @@ class Offer(Protocol):
         ...
 
 
+class Deployed(Protocol):
+    """What the code of this deployment makes of a request."""
+
+    def configure(self, request: StartRun) -> RunCreated:
+        """The frozen configuration of the run that is asked for.
+
+        Raises Refusal (422, with `field`) for an unknown agent or model and for limits above the agent's, and
+        ConfigError where a variable it needs is wrong."""
+        ...
+
+    async def replay(self, log: Exported) -> Difference | None:
+        """The first difference between what the code asks for and what the log holds. Calls nothing. Raises Refusal."""
+        ...
+
+    async def compact(self, history: Sequence[Turn], *, force: bool) -> Compacted:
+        """The history with a summary in the place of its older turns, where it needs one, or by `force`. Asks the
+        default agent's model. Raises Refusal 503 where no summary can be had, and ConfigError."""
+        ...
+
+
 def random_run_id() -> str:
     return uuid.uuid4().hex
 
@@ -153,6 +157,7 @@ class Deps:
     directory: Directory
     connections: Connections
     offer: Offer
+    deployment: Deployed
     library: SkillLibrary
     clock: Clock
     run_token_key: Callable[[], Awaitable[bytes]]

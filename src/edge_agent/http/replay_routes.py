@@ -27,7 +27,7 @@ def replay_routes(deps: Deps) -> APIRouter:
         """Walk the log with the code of today: does it ask for the same records and the same prompts? No model, tool or
         hook is called, and nothing is written. `differences` holds the first one, or nothing."""
         log = export.read(await request.body())
-        found = await deps.offer.replay(log)
+        found = await deps.deployment.replay(log)
         return ReplayAnswer(
             run_id=log.run_id,
             agent=log.records[-1].agent,

@@ -108,7 +108,7 @@ def run_routes(deps: Deps) -> APIRouter:
 async def _start(deps: Deps, caller: Caller, body: StartRun, key: str | None) -> RunStartedAnswer:
     run_id = id_of(deps, caller, body.run_id, key)
     admitted = await _admitted(deps, body, run_id, repeats=key is not None)
-    configured = deps.offer.configure(admitted)
+    configured = deps.deployment.configure(admitted)
     created = replace(configured, user=caller.name)
     payload: JsonObject = {
         "created": _CREATED.dump_python(created, mode="json"),
