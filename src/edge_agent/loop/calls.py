@@ -32,11 +32,11 @@ from edge_agent.loop import approvals, elicitation, kin, prompts
 from edge_agent.loop.admit import Round, rejected, turn_down
 from edge_agent.loop.approvals import Denied, Wanted
 from edge_agent.loop.call_files import CallFiles
-from edge_agent.loop.context import context_of
 from edge_agent.loop.delegate import delegate, wait_for
 from edge_agent.loop.hooking import Aborted, may, wants_abort
 from edge_agent.loop.outcomes import model_view, outcome, sanitized, seen_of
 from edge_agent.loop.sign_in import ask_for_call
+from edge_agent.loop.tool_context import context_of
 from edge_agent.loop.unknown import (
     MOST_REPEATS,
     Again,
