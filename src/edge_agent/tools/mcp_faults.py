@@ -1,7 +1,8 @@
-"""Why a server could not be reached, in sentences that say what to do."""
+"""What a failed request to an MCP server means for the call, and why it failed, in sentences that say what to do."""
 
 from collections.abc import Iterator
-from typing import cast
+from http import HTTPStatus
+from typing import Literal, cast
 
 import httpx2
 from httpx2 import codes
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 
 from edge_agent.core.errors import ToolError
 from edge_agent.tools.mcp_http import Exchange, TooLarge
-from edge_agent.tools.mcp_import import MCPError, types
+from edge_agent.tools.mcp_import import NO_ANSWER, MCPError, types
 from edge_agent.tools.mcp_server import McpServer
 
 _BY_STATUS = {
@@ -22,9 +23,37 @@ _BY_STATUS = {
 _MAX_SAID = 300
 _RUNNING = "Check that it runs and that its url is right."
 
+# Errors a server answers with that speak of the request, not of its session.
+_ABOUT_REQUEST = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.PARSE_ERROR)
+_CUT_OFF = (types.CONNECTION_CLOSED, types.PARSE_ERROR, types.REQUEST_TIMEOUT)
+# Cloudflare's own answers for an origin it could not reach: down, unreachable, two kinds of TLS fault, no such name.
+_NOT_PASSED_ON = (521, 523, 525, 526, 530)
+
+Kind = Literal["answered", "rejected", "unsent", "lost"]
+
 
 class Unreachable(ToolError):
     """Nothing was sent, or it was turned away unread."""
+
+
+def judged(error: MCPError | ValidationError, exchange: Exchange) -> Kind:
+    """What a failed request means for the call: whether it can have run decides over everything that follows."""
+    lost: Kind = "lost" if exchange.began else "unsent"
+    if exchange.error is not None:
+        return "unsent" if exchange.never_sent else lost
+    if isinstance(error, ValidationError):
+        return lost  # it answered, but with something that is no answer
+    status = exchange.status
+    forgotten = status == HTTPStatus.NOT_FOUND or (
+        status == HTTPStatus.BAD_REQUEST and error.code not in _ABOUT_REQUEST
+    )
+    if (exchange.in_session and forgotten) or status == HTTPStatus.UNAUTHORIZED:
+        return "rejected"
+    if status in _NOT_PASSED_ON and error.message == NO_ANSWER:
+        return "unsent"
+    if error.code in _CUT_OFF or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and error.message == NO_ANSWER):
+        return lost
+    return "answered"
 
 
 def why_unreachable(name: str, server: McpServer, error: Exception, exchange: Exchange) -> str:

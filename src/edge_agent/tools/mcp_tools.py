@@ -10,10 +10,11 @@ from edge_agent.core.messages import JsonObject, ToolSpec
 from edge_agent.core.tooling import Answers, ToolContext, ToolOutput
 from edge_agent.tools.arguments import require_json
 from edge_agent.tools.json_schema import SchemaCheck, parameters, schema_fault
-from edge_agent.tools.mcp_connection import CallAnswer, McpConnection
+from edge_agent.tools.mcp_connection import McpConnection
 from edge_agent.tools.mcp_elicitation import needs_answer
 from edge_agent.tools.mcp_import import types
 from edge_agent.tools.mcp_results import tool_output
+from edge_agent.tools.mcp_session import CallAnswer
 from edge_agent.tools.mending import mended
 
 _PAUSE = 0.25  # seconds before a call that its server has put off is made again
