@@ -18,7 +18,7 @@ from edge_agent.core.model import (
 from edge_agent.core.usage import Usage
 from edge_agent.models.adapter import Adapter
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 
 TOOLS = tuple(ToolSpec(name=name, description=name, parameters={"type": "object"}) for name in ("f", "g"))
 ASKED = ModelRequest(system="", messages=(UserMessage(text="hi"),), tools=TOOLS)

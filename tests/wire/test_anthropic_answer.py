@@ -20,7 +20,8 @@ from edge_agent.core.model import (
 )
 from edge_agent.core.usage import Usage
 from edge_agent.models.anthropic.answer import MessagesAnswer
-from edge_agent.models.failures import Source, failed_status
+from edge_agent.models.failures import failed_status
+from edge_agent.models.source import Source
 
 SOURCE = Source(model="anthropic/claude", host="api.example.com", secrets=("sk-secret-key",))
 Json = dict[str, Any]

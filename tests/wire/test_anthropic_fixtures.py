@@ -20,7 +20,7 @@ from edge_agent.core.model import (
 )
 from edge_agent.core.usage import Usage
 from edge_agent.models.anthropic.answer import MessagesAnswer
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 from tests.conftest import Figure
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"

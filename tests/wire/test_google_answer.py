@@ -19,8 +19,8 @@ from edge_agent.core.model import (
     UsageSeen,
 )
 from edge_agent.core.usage import Usage
-from edge_agent.models.failures import Source
 from edge_agent.models.google.answer import GeminiAnswer
+from edge_agent.models.source import Source
 
 Json = dict[str, Any]
 SIGNED: Json = {"thoughtSignature": "c2ln"}

@@ -9,7 +9,8 @@ import pytest
 
 from edge_agent.core.errors import ModelError
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source, failed_status
+from edge_agent.models.failures import failed_status
+from edge_agent.models.source import Source
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"
 SOURCE = Source.of(Endpoint(provider="google", base_url="https://g.example.com/v1beta"), "gemini-2.5-flash")

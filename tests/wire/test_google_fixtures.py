@@ -20,9 +20,9 @@ from edge_agent.core.model import (
 )
 from edge_agent.core.usage import Usage
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
 from edge_agent.models.google import Google
 from edge_agent.models.google.answer import GeminiAnswer
+from edge_agent.models.source import Source
 from tests.conftest import Figure
 from tests.wire.google_rules import check
 

@@ -19,8 +19,8 @@ from edge_agent.core.model import (
     UsageSeen,
 )
 from edge_agent.core.usage import Usage
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
+from edge_agent.models.source import Source
 from edge_agent.wire.sse import MAX_CHARS
 
 SOURCE = Source(model="test/model", host="models.example.com", secrets=("sk-secret-key",))

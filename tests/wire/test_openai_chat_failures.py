@@ -11,7 +11,9 @@ import pytest
 
 from edge_agent.core.errors import ModelError
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import MAX_RETRY_AFTER, MAX_TOLD, Source, failed_status
+from edge_agent.models.error_bodies import MAX_WAIT
+from edge_agent.models.failures import failed_status
+from edge_agent.models.source import MAX_TOLD, Source
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"
 KEY = "sk-very-secret-key"
@@ -99,9 +101,9 @@ def test_an_html_page_is_told_and_not_quoted() -> None:
         ({"retry_after": "7"}, 7.0), ({"retry_after": "0.5"}, 0.5),
         ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
         ({"retry_after": "-1"}, None), ({"retry_after": "nan"}, None), ({"retry_after": "inf"}, None),
-        ({"retry_after": "soon"}, None), ({"retry_after": ""}, None), ({"retry_after": "1e12"}, MAX_RETRY_AFTER),
+        ({"retry_after": "soon"}, None), ({"retry_after": ""}, None), ({"retry_after": "1e12"}, MAX_WAIT),
         ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), ({}, None),
-        ({"retry_after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER),
+        ({"retry_after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_WAIT),
     ],
 )  # fmt: skip
 def test_the_time_to_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float | None) -> None:

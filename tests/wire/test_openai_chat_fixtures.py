@@ -9,8 +9,8 @@ import pytest
 
 from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, ReasoningDelta, TextDelta, UsageSeen
 from edge_agent.core.usage import Usage
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
+from edge_agent.models.source import Source
 from tests.conftest import Figure
 
 FIXTURES = Path(os.environ.get("EDGE_AGENT_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures")) / "wire"

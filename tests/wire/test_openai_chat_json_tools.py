@@ -11,11 +11,11 @@ from edge_agent.core.errors import ModelError
 from edge_agent.core.messages import AssistantMessage, ToolCall, ToolMessage, ToolSpec, UserMessage
 from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from edge_agent.models.endpoint import PROFILES, Endpoint, Profile
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.grammar import MAX_ITEMS, grammar_schema
 from edge_agent.models.openai_chat.json_answer import JsonString, JsonToolAnswer
 from edge_agent.models.openai_chat.request import build
+from edge_agent.models.source import Source
 from tests.wire.openai_rules import check
 
 PARAMETERS = {

@@ -12,8 +12,9 @@ from edge_agent.core.messages import AssistantMessage, OpaquePart, ToolCall, Too
 from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Usage
 from edge_agent.models.endpoint import PROFILES, Endpoint
-from edge_agent.models.failures import Source, failed_status
+from edge_agent.models.failures import failed_status
 from edge_agent.models.openai_chat import OpenAIChat
+from edge_agent.models.source import Source
 from tests.conftest import Figure
 from tests.wire.heard import TOOLS, Heard, assert_heard_wherever_cut
 from tests.wire.openai_rules import check

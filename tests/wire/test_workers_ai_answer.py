@@ -20,7 +20,7 @@ from edge_agent.core.model import (
 )
 from edge_agent.core.usage import Usage
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 from edge_agent.models.workers_ai import WorkersAI
 
 Json = dict[str, Any]

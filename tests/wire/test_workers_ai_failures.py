@@ -8,7 +8,8 @@ import pytest
 
 from edge_agent.core.errors import ModelError
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source, failed_inside, failed_status, raised_status
+from edge_agent.models.failures import failed_inside, failed_status, raised_status
+from edge_agent.models.source import Source
 
 SOURCE = Source.of(Endpoint(provider="@cf", base_url="https://workers-binding.ai"), "meta/llama")
 # code, status, kind, whether to try again; from developers.cloudflare.com/workers-ai/platform/errors and ai-gateway

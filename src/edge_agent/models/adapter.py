@@ -9,7 +9,7 @@ from typing import Protocol
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import ModelEvent, ModelRequest
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from edge_agent.core.errors import ModelError
 from edge_agent.core.messages import JsonObject
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 from edge_agent.wire.sse import MAX_CHARS, Decoder, Frame
 
 Form = Literal["events", "document", "html", "text"]

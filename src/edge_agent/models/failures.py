@@ -2,72 +2,27 @@
 do. All providers in one place: gateways pass the errors of others on.
 """
 
-import json
-import math
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from edge_agent.core.errors import ModelError, ModelErrorKind
-from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import ModelRequest
-from edge_agent.models.endpoint import Endpoint
-
-MAX_TOLD = 500  # characters of a provider's own words
-MAX_RETRY_AFTER = 86_400.0  # seconds
-MAX_ENVELOPES = 4  # one in the other
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Who is talked about in a message. `secrets` never stand in one."""
-
-    model: str
-    host: str
-    secrets: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, endpoint: Endpoint, model: str) -> "Source":
-        return cls(model=f"{endpoint.provider}/{model}", host=endpoint.host, secrets=endpoint.secrets)
-
-    def error(
-        self, kind: ModelErrorKind, what: str, remedy: str, *, retryable: bool, retry_after: float | None = None
-    ) -> ModelError:
-        """`what` goes on after the model's name, `remedy` is a sentence."""
-        text = self.hidden(f"The model {self.model} at {self.host} {what}. {remedy}")
-        return ModelError(kind, text, retryable=retryable, retry_after=retry_after)
-
-    def quoted(self, words: str) -> str:
-        """`: "the provider's own words"`, without secrets and clipped; empty for none."""
-        words = self.hidden(" ".join(words.split()))
-        clipped = words[:MAX_TOLD] + ("…" if len(words) > MAX_TOLD else "")
-        return f': "{clipped}"' if words else ""
-
-    def hidden(self, text: str) -> str:
-        """The text with each secret replaced; before anything is clipped, or half a key would be left."""
-        for secret in self.secrets:
-            text = text.replace(secret, "[secret]")
-        return text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What an error body says, whatever envelope it came in. `code` and `type` are in lower case. daily: the quota of a
-    day is used up."""
-
-    message: str = ""
-    code: str = ""
-    type: str = ""
-    daily: bool = False
-    retry_after: float | None = None
-
-    @property
-    def text(self) -> str:
-        return f"{self.message} {self.code} {self.type}".lower()
+from edge_agent.models.error_bodies import (
+    GUARDRAIL_CODES,
+    MAX_WAIT,
+    STATUS_OF_CODE,
+    Told,
+    is_html,
+    read,
+    seconds,
+    told_in,
+)
+from edge_agent.models.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,23 +116,7 @@ _OVERLOADED_PHRASES = re.compile(r"overloaded|\b3040\b|out of capacity|capacity 
 _ABOUT_THINKING = re.compile("thinking|reasoning")
 _OVERFLOW_STATUSES = (400, 422, 500)
 _GUARDRAIL_STATUSES = (422, 424)
-_GUARDRAIL_CODES = ("2016", "2017")
 _BAD_CALL_CODES = ("tool_use_failed", "malformed_function_call")
-# The codes of Workers AI and AI Gateway with the statuses they come with, from developers.cloudflare.com
-# (workers-ai/platform/errors, ai-gateway). Where a binding raises its error instead, the code is all there is.
-_STATUS_OF_CODE: Mapping[str, int] = {
-    **dict.fromkeys(("2001", "3003", "3039", "5004", "5006", "5007", "5023", "8001", "8006"), 400),
-    "2009": 401,
-    "2021": 402,
-    **dict.fromkeys(("3023", "3041", "5016", "5018"), 403),
-    **dict.fromkeys(("3042", "7003"), 404),
-    **dict.fromkeys(("5005", "5019"), 405),
-    **dict.fromkeys(("3007", "3008"), 408),
-    "3006": 413,
-    **dict.fromkeys(_GUARDRAIL_CODES, 424),
-    **dict.fromkeys(("3036", "3040"), 429),
-    "7013": 503,
-}
 _RULE_OF_CODE: Mapping[str, _Rule] = {
     "3036": _USED_UP,
     "3040": _OVERLOADED,
@@ -186,41 +125,15 @@ _RULE_OF_CODE: Mapping[str, _Rule] = {
     "5016": _NOT_ACCEPTED,
     "8006": _TOO_SHORT,
 }
-_CODE = re.compile(r"\b(\d{4}):")  # "InferenceUpstreamError: 3040: …"
-_STATUS_OF_TYPE: Mapping[str, int] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "timeout_error": 408,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "requests": 429,
-    "tokens": 429,
-    "overloaded_error": 529,
-    "invalid_argument": 400,
-    "failed_precondition": 400,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "not_found": 404,
-    "resource_exhausted": 429,
-    "unavailable": 503,
-    "deadline_exceeded": 504,
-}
 
 
 def failed_status(source: Source, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The error of an answer whose status is not 2xx."""
-    told = _told(body)
+    told = told_in(body)
     rule = _rule(status, told)
     retryable = {"true": True, "false": False}.get(headers.get("x-should-retry", "").lower(), rule.retryable)
     retry_after = _retry_after(headers) if told.retry_after is None else told.retry_after
-    words = source.quoted(told.message) or ("; the body is an HTML page" if _is_html(body) else "")
+    words = source.quoted(told.message) or ("; the body is an HTML page" if is_html(body) else "")
     return source.error(
         rule.kind, f"{rule.what} (HTTP {status}{words})", rule.remedy, retryable=retryable, retry_after=retry_after
     )
@@ -236,23 +149,15 @@ def thinking_refused(request: ModelRequest, error: ModelError) -> ModelError | N
 
 def failed_inside(source: Source, error: Any) -> ModelError:
     """The error that came as a piece of an answer with status 200."""
-    told = _read(error)
-    status = _status_inside(told)
-    rule = _rule(status, told)
+    told = read(error)
+    rule = _rule(told.status, told)
     what = f"{rule.what} (an error inside its answer{source.quoted(told.message)})"
     return source.error(rule.kind, what, rule.remedy, retryable=rule.retryable, retry_after=told.retry_after)
 
 
 def raised_status(message: str) -> int:
     """The HTTP status of an error that a binding raised as `<code>: <message>`."""
-    return _status_inside(_read(message))
-
-
-def _status_inside(told: Told) -> int:
-    if re.fullmatch("[45][0-9][0-9]", told.code):
-        return int(told.code)
-    by_type = _STATUS_OF_TYPE.get(told.code) or _STATUS_OF_TYPE.get(told.type)
-    return _STATUS_OF_CODE.get(told.code) or by_type or HTTPStatus.INTERNAL_SERVER_ERROR
+    return read(message).status
 
 
 def _rule(status: int, told: Told) -> _Rule:
@@ -260,7 +165,7 @@ def _rule(status: int, told: Told) -> _Rule:
     if 300 <= status < HTTPStatus.BAD_REQUEST:  # noqa: PLR2004 (3xx)
         return _REDIRECT
     by_status = _UNAVAILABLE if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _BAD_REQUEST
-    by_code = _RULE_OF_CODE.get(told.code) if status == _STATUS_OF_CODE.get(told.code) else None
+    by_code = _RULE_OF_CODE.get(told.code) if status == STATUS_OF_CODE.get(told.code) else None
     return by_code or _by_words(status, told) or _RULES.get(status, by_status)
 
 
@@ -270,7 +175,7 @@ def _by_words(status: int, told: Told) -> _Rule | None:
     cases = (
         (_BAD_CALL, told.code in _BAD_CALL_CODES),
         (_NO_JSON, "json mode couldn't be met" in text),
-        (_BLOCKED, status in _GUARDRAIL_STATUSES and (told.code in _GUARDRAIL_CODES or "guardrail" in text)),
+        (_BLOCKED, status in _GUARDRAIL_STATUSES and (told.code in GUARDRAIL_CODES or "guardrail" in text)),
         (_OVERFLOW, status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
         (_OVERFLOW, status in _OVERFLOW_STATUSES and _OVERFLOW_PHRASES.search(text)),
         (_WRONG_KEY, status == HTTPStatus.BAD_REQUEST and _WRONG_KEY_PHRASES.search(text)),
@@ -287,95 +192,15 @@ def _is_used_up(told: Told) -> bool:
     return told.daily or (told.retry_after is None and _QUOTA_PHRASES.search(told.text) is not None)
 
 
-def _told(body: bytes) -> Told:
-    text = body.decode("utf-8", "replace").strip()
-    try:
-        return _read(json.loads(text))
-    except (ValueError, RecursionError):
-        return Told() if _is_html(body) else _plain(text)
-
-
-def _read(value: Any) -> Told:
-    """Any envelope: {"error": …}, {"errors": […]}, [{"error": …}], {"detail": …}, {"message", "code", "type"},
-    {"internalCode", "description"} or plain text."""
-    for _ in range(MAX_ENVELOPES):
-        if isinstance(value, list):
-            value = cast(list[Any], value)[0] if value else ""
-        elif isinstance(value, dict):
-            inner = _inner(cast(dict[str, Any], value))
-            if inner is None:
-                break
-            value = inner
-    if isinstance(value, dict):
-        return _fields(cast(dict[str, Any], value))
-    return _plain(value if isinstance(value, str) else "")
-
-
-def _plain(message: str) -> Told:
-    """A text alone, with the code that it begins with."""
-    codes = (code for code in _CODE.findall(message) if code in _STATUS_OF_CODE)
-    return Told(message=message, code=next(codes, ""))
-
-
-def _inner(envelope: dict[str, Any]) -> Any:
-    """What an envelope holds; None where it is the error itself ({"error": "Not Found", "message": …})."""
-    inner = next((envelope[name] for name in ("error", "errors", "detail") if envelope.get(name)), None)
-    return None if isinstance(inner, str) and envelope.get("message") else inner
-
-
-def _fields(error: dict[str, Any]) -> Told:
-    message = next((error[name] for name in ("message", "msg", "description") if isinstance(error.get(name), str)), "")
-    metadata = error.get("metadata")
-    raw = cast(dict[str, Any], metadata).get("raw") if isinstance(metadata, dict) else None
-    code = error.get("code", error.get("internalCode"))
-    kind, details = error.get("type", error.get("status")), _details(error)
-    return Told(
-        message=f"{message}: {raw}" if isinstance(raw, str) else message,
-        code=str(code).lower() if isinstance(code, str | int) else _plain(message).code,
-        type=kind.lower() if isinstance(kind, str) else "",
-        daily=_is_daily(details),
-        retry_after=_retry_delay(details),
-    )
-
-
-def _details(error: dict[str, Any]) -> list[JsonObject]:
-    """Google's, each a message of google.rpc."""
-    details = error.get("details")
-    return [one for one in cast(list[Any], details) if isinstance(one, dict)] if isinstance(details, list) else []
-
-
-def _retry_delay(details: list[JsonObject]) -> float | None:
-    """RetryInfo: {"retryDelay": "17s"}."""
-    delays = (detail["retryDelay"] for detail in details if isinstance(detail.get("retryDelay"), str))
-    return next((_seconds(delay.removesuffix("s")) for delay in delays), None)
-
-
-def _is_daily(details: list[JsonObject]) -> bool:
-    """QuotaFailure: {"violations": [{"quotaId": "…PerDay…"}]}."""
-    return any("perday" in json.dumps(detail.get("violations")).lower() for detail in details)
-
-
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """retry-after-ms, or Retry-After as seconds or as a date."""
-    if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
+    if (milliseconds := seconds(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     text = headers.get("retry-after", "")
-    seconds = _seconds(text)
-    if seconds is not None or not text:
-        return seconds
+    asked = seconds(text)
+    if asked is not None or not text:
+        return asked
     try:
-        return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), MAX_RETRY_AFTER)
+        return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), MAX_WAIT)
     except (ValueError, OverflowError):
         return None
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return min(seconds, MAX_RETRY_AFTER) if math.isfinite(seconds) and seconds >= 0 else None
-
-
-def _is_html(body: bytes) -> bool:
-    return body.lstrip()[:1] == b"<"

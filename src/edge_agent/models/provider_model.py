@@ -9,8 +9,9 @@ from edge_agent.core.model import GatewayLog, ModelEvent, ModelRequest, Warned
 from edge_agent.models.adapter import Adapter, Answer, Call
 from edge_agent.models.body import cut
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source, failed_status, thinking_refused
+from edge_agent.models.failures import failed_status, thinking_refused
 from edge_agent.models.patience import OutOfPatience, Patience
+from edge_agent.models.source import Source
 from edge_agent.models.transport import Reply, Transport, TransportError
 
 MAX_ERROR_BYTES = 65_536  # read of the body of a refusal

@@ -12,7 +12,7 @@ from edge_agent.models.anthropic.families import family_of
 from edge_agent.models.anthropic.request import build
 from edge_agent.models.anthropic.structured import form_of
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
+from edge_agent.models.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from edge_agent.models.anthropic.layout import data_of
 from edge_agent.models.anthropic.usage import Counts
 from edge_agent.models.body import Body, cut
 from edge_agent.models.deltas import Deltas
-from edge_agent.models.failures import Source, failed_inside
+from edge_agent.models.failures import failed_inside
+from edge_agent.models.source import Source
 
 _FINISHED: Mapping[str, FinishReason] = {
     "end_turn": "stop",

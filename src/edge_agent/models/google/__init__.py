@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from edge_agent.core.model import ModelRequest
 from edge_agent.models.adapter import Answer, Call
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
 from edge_agent.models.google.answer import GeminiAnswer
 from edge_agent.models.google.request import build
+from edge_agent.models.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.models.adapter import Answer, Call
 from edge_agent.models.asking import headers
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat import json_tools
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.json_answer import JsonToolAnswer
 from edge_agent.models.openai_chat.request import PATH, build
+from edge_agent.models.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageS
 from edge_agent.core.usage import Usage
 from edge_agent.models.body import Body, cut
 from edge_agent.models.deltas import Deltas
-from edge_agent.models.failures import Source, failed_inside
+from edge_agent.models.failures import failed_inside
 from edge_agent.models.openai_chat.replay import Replay
 from edge_agent.models.openai_chat.tool_calls import ToolCalls
 from edge_agent.models.openai_chat.usage import read_usage
+from edge_agent.models.source import Source
 
 _FINISHED: dict[str, FinishReason] = {
     "stop": "stop",

@@ -10,8 +10,8 @@ from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model import CalledTool, CallGrew, Finished, ModelEvent, TextDelta
 from edge_agent.models.deltas import Deltas
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
+from edge_agent.models.source import Source
 
 _ANSWER_BEGINS = re.compile(r'\s*\{\s*"answer"\s*:\s*"')
 _TOOL = re.compile(r'"(?:tool|name)"\s*:\s*"([^"\\]*)"')

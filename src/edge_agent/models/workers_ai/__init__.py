@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from edge_agent.core.model import ModelRequest
 from edge_agent.models.adapter import Answer, Call
 from edge_agent.models.endpoint import Endpoint
-from edge_agent.models.failures import Source
 from edge_agent.models.openai_chat.answer import ChatAnswer
 from edge_agent.models.openai_chat.json_answer import JsonToolAnswer
+from edge_agent.models.source import Source
 from edge_agent.models.workers_ai.answer import REASONING, TEXT, WHOLE, as_chat
 from edge_agent.models.workers_ai.dialects import dialect_of
 from edge_agent.models.workers_ai.request import call, forced
