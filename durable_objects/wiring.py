@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from agents import agents
 from edge_agent.cloudflare.ai_binding import AiBinding, GatewayBinding
 from edge_agent.cloudflare.connections import ObjectConnections
+from edge_agent.cloudflare.console import write
 from edge_agent.cloudflare.directory import ObjectDirectory
 from edge_agent.cloudflare.environment import ai_binding, variables
 from edge_agent.cloudflare.gateway_log import logged_call
@@ -37,6 +38,7 @@ from edge_agent.models.naming import model_for
 from edge_agent.models.transport import Transport
 from edge_agent.tools.mcp_server import McpServer
 from edge_agent.tools.toolbox import ToolSource
+from edge_agent.wire.console import DEFAULT_LEVEL, Console
 from edge_agent.wire.settings import Settings
 
 if TYPE_CHECKING:
@@ -140,6 +142,7 @@ def served(env: Any) -> Served:
             deployment=deployment,
             library=library_of(env),
             clock=ObjectClock(),
+            console=console_of(env),
             connections=ObjectConnections(env.MCP_CONNECTION),
             run_token_key=_key_of(env, deployment.settings),
             gateway_log=_gateway_log(ai_binding(env), deployment.settings),
@@ -154,6 +157,13 @@ def _gateway_log(ai: Any, settings: Settings) -> Callable[[str], Awaitable[Logge
         if ai is not None and settings.gateway is not None:
             return partial(logged_call, ai, settings.gateway.id)
     return None
+
+
+def console_of(env: Any) -> Console:
+    settings, level = Settings.from_env(variables(env)), DEFAULT_LEVEL
+    with suppress(ConfigError):  # GET /healthz says what is wrong with it
+        level = settings.log_level
+    return Console(level, write, settings.mask)
 
 
 def post_of(env: Any) -> ObjectPost:

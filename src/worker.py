@@ -16,7 +16,7 @@ from durable_objects.run import Run
 from durable_objects.skills import Skills
 from durable_objects.wiring import Served, served
 from edge_agent.core.errors import Refusal
-from edge_agent.http.door import let_in, page_headers, told
+from edge_agent.http.door import answered, let_in, page_headers, told
 from edge_agent.http.problems import Answer, answer_for
 from edge_agent.http.routing import StreamRoute, most_body, stream_route
 
@@ -35,11 +35,13 @@ class Default(WorkerEntrypoint):
             deployment = served(self.env)
         except Exception as error:  # noqa: BLE001 - a client never sees a traceback
             return _response(answer_for(error))
-        incoming = Incoming(request.js_object, deployment)
+        incoming, began = Incoming(request.js_object, deployment), deployment.deps.clock.now()
         try:
-            return await self._answer(incoming, deployment)
+            answer = await self._answer(incoming, deployment)
         except Exception as error:  # noqa: BLE001 - a client never sees a traceback
-            return _response(told(deployment.deps, error, incoming.by_name.get("origin")))
+            answer = _response(told(deployment.deps, error, incoming.by_name.get("origin")))
+        answered(deployment.deps, incoming.method, urlsplit(incoming.url).path, answer.status, began)
+        return answer
 
     async def _answer(self, incoming: "Incoming", deployment: Served) -> Any:
         url = urlsplit(incoming.url)

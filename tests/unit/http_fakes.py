@@ -20,6 +20,7 @@ from edge_agent.http.app import create_app
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.http.ports import ConnectionMethod, Deps, RunMethod
 from edge_agent.testing import MemoryDirectory, memory_library
+from edge_agent.wire.console import Console
 from edge_agent.wire.content import said
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
@@ -181,6 +182,7 @@ class Api:
     def __init__(self, url: str = "http://localhost:8787", **env: str) -> None:
         self.runs, self.directory = MemoryRuns(), MemoryDirectory(StoppedClock())
         self.connections, self.library = MemoryConnections(), memory_library(StoppedClock())
+        self.lines: list[str] = []  # of the console
         read = Settings.from_env({f"EDGE_AGENT_{name}": value for name, value in env.items()})
         one = OneAgent(read)
 
@@ -196,6 +198,7 @@ class Api:
             deployment=one,
             library=self.library,
             clock=StoppedClock(),
+            console=Console("debug", lambda level, line: self.lines.append(line), read.mask),
             run_token_key=key,
         )
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=create_app(deps)), base_url=url)

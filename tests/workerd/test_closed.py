@@ -19,6 +19,7 @@ TOKEN, API_KEY, PIN = "tok-planted-in-config-1", "key-planted-in-config-2", "pin
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_server: Running) -> Iterator[Server]:
     own = {**variables(model_server, tool_server), "EDGE_AGENT_TOKEN": f"alice:{TOKEN}", "EDGE_AGENT_API_KEY": API_KEY}
+    own["EDGE_AGENT_LOG_LEVEL"] = "debug"
     state = tmp_path_factory.mktemp("closed")
     with serve(state=state, overlay=HERE / "worker", variables=own) as server:
         yield server

@@ -25,6 +25,7 @@ from edge_agent.forking import LENT, Objects, Taker, lend
 from edge_agent.http.gate import strict_json
 from edge_agent.kin_objects import receive
 from edge_agent.loop.kin import METHODS
+from edge_agent.wire.console import SILENT, Console, RunLines
 from edge_agent.wire.refused import refusal_of
 from edge_agent.wire.socket import FRAMES, HOW
 
@@ -37,9 +38,13 @@ def _nobody(_: Any) -> Post | None:
     return None
 
 
+def _silent(_: Any) -> Console:
+    return SILENT
+
+
 class RunObject(DurableObject):
-    """Subclass it with `wiring`, `post` and `runs`, static functions of the environment. Without a `post` the run tells
-    nobody of itself, without `runs` it cannot become a fork.
+    """Subclass it with `wiring`, `post`, `runs` and `console`, static functions of the environment. Without a `post`
+    the run tells nobody of itself, without `runs` it cannot become a fork, without a `console` it writes no lines.
 
     Its only RPC method is `command`; answers hold problems as data, since an exception would cross as a traceback.
     """
@@ -47,6 +52,7 @@ class RunObject(DurableObject):
     wiring: WiringOf
     post: Callable[[Any], Post | None] = staticmethod(_nobody)
     runs: Callable[[Any], Objects]
+    console: Callable[[Any], Console] = staticmethod(_silent)
 
     def __init__(self, ctx: Any, env: Any) -> None:
         """Touches no storage and must not raise: a broken instance would be kept."""
@@ -61,6 +67,7 @@ class RunObject(DurableObject):
             end_cancelled_timers()
             self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env), type(self).post(self.env))
             self._kept.hub.follow(self._broadcast)
+            self._kept.hub.follow(RunLines(type(self).console(self.env), self._kept.run_id).tell)
         return self._kept
 
     def _broadcast(self, items: Sequence[Item]) -> None:
@@ -116,8 +123,9 @@ class RunObject(DurableObject):
             if not live.exists:
                 self._taker().sweep()
         except Exception:  # noqa: BLE001 - the driver has a net of its own; this is for a log that cannot be read
-            js.console.error(traceback.format_exc())
-            raw_storage(self.ctx).setAlarm(js.Date.now() + UNREADABLE_MS)
+            trace, now = traceback.format_exc(), int(js.Date.now())
+            raw_storage(self.ctx).setAlarm(now + UNREADABLE_MS)
+            type(self).console(self.env).say("error", "unexpected", now, run_id=str(self.ctx.id.name), trace=trace)
 
     # -- followers
     async def fetch(self, request: Request) -> Response:

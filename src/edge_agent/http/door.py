@@ -1,6 +1,5 @@
 """The way in: every request passes here before anything is asked of a run, whichever way it goes on from here."""
 
-import logging
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,9 +10,7 @@ from edge_agent.http.auth import Ask, Caller, Door, admit
 from edge_agent.http.cors import cors_headers
 from edge_agent.http.ports import Deps
 from edge_agent.http.problems import Answer, answer_for
-from edge_agent.http.routing import opened_by_run_token
-
-_log = logging.getLogger("edge_agent.http")
+from edge_agent.http.routing import is_link, opened_by_run_token
 
 
 async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mapping[str, str]) -> Caller:
@@ -25,11 +22,12 @@ async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mappi
 
 
 def told(deps: Deps, error: Exception, origin: str | None) -> Answer:
-    """The problem for an error, readable for an allowed page, with every declared secret masked. Logs what is ours."""
+    """The problem for an error, readable for an allowed page, with every declared secret masked. The console
+    is told what is ours."""
     answer = answer_for(error)
     if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         trace = "".join(traceback.format_exception(error))
-        _log.error("unexpected: %s", deps.settings.mask(trace))
+        deps.console.say("error", "unexpected", deps.clock.now(), trace=trace)
     body = deps.settings.mask(answer.body.decode()).encode()
     return replace(answer, body=body, headers={**answer.headers, **page_headers(deps, origin)})
 
@@ -40,3 +38,10 @@ def page_headers(deps: Deps, origin: str | None) -> dict[str, str]:
         return cors_headers(deps.settings.cors, origin)
     except ConfigError:
         return {}
+
+
+def answered(deps: Deps, method: str, path: str, status: int, began: int) -> None:
+    """For the console, without the query. A link is its own permission, so its last part is not told. `began`: ms since
+    the epoch."""
+    shown, now = f"{path.rpartition('/')[0]}/…" if is_link(path) else path, deps.clock.now()
+    deps.console.say("debug", "request", now, method=method, path=shown, status=status, ms=now - began)

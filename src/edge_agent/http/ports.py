@@ -15,6 +15,7 @@ from edge_agent.core.ports import Clock
 from edge_agent.core.skill_library import SkillLibrary
 from edge_agent.core.skills import Skill
 from edge_agent.http.mcp_links import ConnectionId
+from edge_agent.wire.console import Console
 from edge_agent.wire.export import Exported
 from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
 from edge_agent.wire.settings import Settings
@@ -160,6 +161,7 @@ class Deps:
     deployment: Deployed
     library: SkillLibrary
     clock: Clock
+    console: Console
     run_token_key: Callable[[], Awaitable[bytes]]
     gateway_log: Callable[[str], Awaitable[LoggedCall | None]] | None = None
     runtime: str = "unknown"

@@ -8,15 +8,15 @@ import difflib
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal, cast, get_args
+from typing import cast
 
 from edge_agent.core.errors import ConfigError
 from edge_agent.wire.access_settings import AccessSettings
+from edge_agent.wire.console import DEFAULT_LEVEL, LEVELS, LogLevel
 from edge_agent.wire.model_settings import PREFIX, ModelSettings
 from edge_agent.wire.run_settings import RunSettings
 from edge_agent.wire.variables import EXAMPLES, entries, wrong
 
-LogLevel = Literal["none", "error", "warning", "info", "debug"]
 MIN_SECRET_LENGTH = 8  # a shorter value is not masked: it would blot out ordinary words
 _PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _FOR_TESTS = frozenset({"EDGE_AGENT_FIXTURES"})  # `make dev` passes the whole environment on
@@ -43,9 +43,10 @@ class Settings(AccessSettings, ModelSettings, RunSettings):
 
     @cached_property
     def log_level(self) -> LogLevel:
-        level = self.env.get("EDGE_AGENT_LOG_LEVEL", "info").lower()
-        if level not in get_args(LogLevel):
-            raise wrong("EDGE_AGENT_LOG_LEVEL", f"is one of {', '.join(get_args(LogLevel))}")
+        """The finest that the console is told."""
+        level = self.env.get("EDGE_AGENT_LOG_LEVEL", DEFAULT_LEVEL).lower()
+        if level not in LEVELS:
+            raise wrong("EDGE_AGENT_LOG_LEVEL", f"is one of {', '.join(LEVELS)}")
         return cast(LogLevel, level)
 
     def faults(self) -> tuple[ConfigError, ...]:

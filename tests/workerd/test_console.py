@@ -1,0 +1,49 @@
+"""The lines of EDGE_AGENT_LOG_LEVEL, as the real runtime writes them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from scripts.serve import Server, serve
+from tests.servers.running import Running
+from tests.workerd.client import Api
+from tests.workerd.conftest import HERE, variables
+
+pytestmark = pytest.mark.workerd
+
+
+def lines(server: Server) -> list[dict[str, Any]]:
+    """Those that are JSON, of what wrangler has written."""
+    text = server.log.read_text(encoding="utf-8", errors="replace")
+    return [json.loads(line) for line in text.splitlines() if line.startswith('{"level"')]
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "none"])
+def test_a_run_and_a_request_are_told_as_far_as_the_level_says(
+    level: str, tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_server: Running
+) -> None:
+    own = {**variables(model_server, tool_server), "EDGE_AGENT_LOG_LEVEL": level}
+    state = tmp_path_factory.mktemp("console")
+    with serve(state=state, overlay=HERE / "worker", variables=own) as server:
+        with Api(server.url) as api:
+            run_id = api.start("a task that nobody else has to know of", model="text")
+            api.ended(run_id)
+            api.http.get("/v1/approvals/a-link-that-is-not-signed")
+        server.stop()
+        told = lines(server)
+    of_run = [line for line in told if line.get("run_id") == run_id]
+    if level == "none":
+        assert told == []
+        return
+    ends = ["run.created", "run.started", "run.completed"]
+    assert [line["event"] for line in of_run if line["level"] == "info"] == ends
+    assert "nobody else" not in json.dumps(told)
+    requests = {(line["method"], line["path"], line["status"]) for line in told if line["event"] == "request"}
+    if level == "info":
+        assert [line["event"] for line in of_run] == ends
+        assert requests == set()
+        return
+    assert [line["seq"] for line in of_run] == list(range(1, len(of_run) + 1))
+    assert ("POST", "/v1/runs", 202) in requests
+    assert [path for _, path, _ in requests if path.startswith("/v1/approvals")] == ["/v1/approvals/…"]
