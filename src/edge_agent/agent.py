@@ -54,7 +54,8 @@ class Agent:
     limits: a request may only lower them. compaction: what is shown in full of a long run and a long conversation, and
     when a summary stands for the rest. force_text_after_tool: the round after a tool round gets no tools, for
     small models that would call tools for ever. strict_tools: a call of a tool that was not offered fails the run, and
-    none of its answer runs. Raises ConfigError where the definition cannot work.
+    none of its answer runs. fail_on_no_tools: a run fails at its beginning where no tool of any MCP server can be had,
+    in place of going on without. Raises ConfigError where the definition cannot work.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Agent:
     hooks: Hooks = field(default_factory=Hooks)
     force_text_after_tool: bool = False
     strict_tools: bool = False
+    fail_on_no_tools: bool = False
 
     def __post_init__(self) -> None:
         if fault := fault_of(self.name):

@@ -205,6 +205,7 @@ class Deployment:
         return dataclasses.replace(
             agent.spec,
             models=self._choice.of_agent(agent) if agent.model else (),
+            fail_on_no_tools=agent.fail_on_no_tools and bool(servers_of(agent, self.settings)),
             handoffs=targets,
             subagents={tool.spec.name: self._delegation(tool) for tool in subagents_of(agent)},
             prompting=prompting_of(agent, self.settings),

@@ -74,6 +74,7 @@ class Setting:
     fetcher: Fetcher | None = None
     skills: SkillUse = field(default_factory=SkillUse)
     selection: ToolSelection = "auto"
+    fail_on_no_tools: bool = False
 
 
 @dataclass(slots=True)
@@ -166,6 +167,7 @@ async def _live(setting: Setting) -> Lived:
                 force_text_after_tool=setting.force_text,
                 fetcher=setting.fetcher,
                 selection=setting.selection,
+                fail_on_no_tools=setting.fail_on_no_tools,
                 replan_after=setting.replan,
                 skills=setting.skills,
             ),

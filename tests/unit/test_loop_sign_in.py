@@ -9,9 +9,11 @@ from edge_agent.core.errors import NeedsSignIn
 from edge_agent.core.events import (
     Boundary,
     Fault,
+    Mode,
     QuestionAnswered,
     QuestionAsked,
     RunCompleted,
+    RunFailed,
     RunWaiting,
     ToolCalled,
     ToolRejected,
@@ -185,3 +187,43 @@ def test_a_call_that_is_turned_away_again_and_again_is_asked_about_three_times_a
     (result,) = lived.of(ToolResult)
     assert (result.ok, server.calls) == ((True, 1) if closed == 3 else (False, 0))
     assert lived.state.spent.tool_calls == 1
+
+
+# -- an agent that does not work without
+PLAN = '{"thought": "t", "steps": [{"id": "1", "description": "one"}]}'
+
+
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+def test_a_run_that_can_have_no_tool_of_a_server_fails_before_a_model_is_asked_and_is_resumed_when_it_can(
+    mode: Mode,
+) -> None:
+    server = Locked()
+
+    def mended(inbox: Inbox) -> None:
+        server.opened = True
+        inbox.resume()
+
+    model = ScriptedModel(answers=[PLAN, "did it", "done"] if mode == "planned" else ["done"])
+    toolbox = Toolbox([], [server])
+    setting = Setting(
+        model=model, toolbox=toolbox, mode=mode, can_ask=False, fail_on_no_tools=True, acts={"end/0": mended}
+    )
+    lived = live(setting)
+    (failed,) = lived.of(RunFailed)
+    assert (failed.error.kind, failed.error.code) == ("mcp", "no-tools")
+    assert "Nobody has signed in to the MCP server docs." in failed.error.message
+    assert lived.all_keys()[:4] == ["run", "life/0", "end/0", "life/1"]
+    assert lived.state.text == "done"
+
+
+def test_a_server_that_is_lost_after_the_beginning_ends_no_run() -> None:
+    server = Locked(opened=True)
+
+    def lost(_: Inbox) -> None:
+        server.opened = False
+
+    model, acts = ScriptedModel(answers=[CHARGE, "done"]), {"s1/r1/c0/result": lost}
+    toolbox = Toolbox([], [server])
+    lived = live(Setting(model=model, toolbox=toolbox, can_ask=False, fail_on_no_tools=True, acts=acts))
+    assert isinstance(lived.end, RunCompleted)
+    assert lived.of(Boundary)[1].tools.names == ()

@@ -55,7 +55,8 @@ ReplanAfter = Literal["failure", "always"] | Callable[[StepCompleted], Awaitable
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """What the loop needs to know of an agent. `replan_after`: when a planned run asks its replanner after a step.
-    strict_tools: a call outside of what was offered fails the run. models: its own, for rounds that were handed to it.
+    strict_tools: a call outside of what was offered fails the run. fail_on_no_tools: so does a beginning without a tool
+    of its servers. models: its own, for rounds that were handed to it.
     handoffs: the agents its tools hand over to, by the tools' names. subagents: what its tools give work to, likewise.
     forbidden: its own deny rules. selection: which of its tools a round offers. prompting: how its models are asked.
     fetcher: how its tools reach the outside; None: not at all. skills: those it has."""
@@ -66,6 +67,7 @@ class AgentSpec:
     force_text_after_tool: bool = False
     replan_after: ReplanAfter = "failure"
     strict_tools: bool = False
+    fail_on_no_tools: bool = False
     models: tuple[str, ...] = ()
     handoffs: Mapping[str, str] = field(default_factory=dict[str, str])
     subagents: Mapping[str, Delegation] = field(default_factory=dict[str, Delegation])

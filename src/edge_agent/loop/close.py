@@ -24,6 +24,7 @@ from edge_agent.loop.calls import OutcomeForbidden
 from edge_agent.loop.charge import unheard
 from edge_agent.loop.direct import Ending
 from edge_agent.loop.hooking import Aborted, HookFailed
+from edge_agent.loop.sign_in import NoTools
 from edge_agent.loop.structured import NoOutput
 from edge_agent.loop.tries import ModelGaveUp
 from edge_agent.loop.turns import HandedInCircles, OffPalette
@@ -104,6 +105,7 @@ _REASONS: tuple[tuple[type[EdgeAgentError], str, str, str], ...] = (
     (Aborted, "hook", "hook", RESUME),
     (NoOutput, "output", "output", FORK),
     (HandedInCircles, "handoff", "handoff-cycle", FORK),
+    (NoTools, "mcp", "no-tools", RESUME),
     (OffPalette, "tool", "off-palette", FORK),
     (OutcomeForbidden, "tool", "unknown-outcome", FIND_OUT),
 )

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from edge_agent.core import keys
-from edge_agent.core.errors import NeedsSignIn
+from edge_agent.core.errors import EdgeAgentError, NeedsSignIn
 from edge_agent.core.events import QuestionAnswered, QuestionAsked
 from edge_agent.core.journal import Draft
 from edge_agent.core.ports import Send
 from edge_agent.core.signals import Suspend, Wait
-from edge_agent.core.tooling import SignIn
+from edge_agent.core.tooling import SignIn, Tools
+from edge_agent.loop.offer import is_of_server
 from edge_agent.loop.walk import Walk
 
 CONNECTIONS = "mcp-connections"  # the destination; the post finds the connection by server and user
@@ -22,10 +23,15 @@ SKIP = "skip"  # the answer that leaves the server out
 WITHIN_MS = 86_400_000  # that a person has for an answer: a day
 
 
+class NoTools(EdgeAgentError):
+    """None of the servers gave a tool, and the agent has fail_on_no_tools."""
+
+
 async def take_in_tools(walk: Walk, key: str) -> tuple[str, ...]:
     """The tools as they are now, before the record `key`. A server that nobody signed in to in time is left out.
 
-    Returns a sentence for each server whose tools are left out. Raises Suspend while a person is waited for."""
+    Returns a sentence for each server whose tools are left out. Raises Suspend while a person is waited for, and
+    NoTools where the agent does not work without."""
     waits = list(_open(walk, key))
     if walk.step_cancelled(key):
         return ()
@@ -39,7 +45,15 @@ async def take_in_tools(walk: Walk, key: str) -> tuple[str, ...]:
     if wanted:
         asked = {f"{key}/ask/{number}": one for number, one in enumerate(wanted, start=_next(walk, key))}
         raise Suspend(*_ask(walk, asked))
-    return (*said, *(f"Nobody has signed in to the MCP server {name}. Its tools are left out." for name in left_out))
+    said = (*said, *(f"Nobody has signed in to the MCP server {name}. Its tools are left out." for name in left_out))
+    if walk.agent.fail_on_no_tools and not walk.journal.types.get("model.requested"):
+        _require_some(walk.tools, said)
+    return said
+
+
+def _require_some(tools: Tools, said: Sequence[str]) -> None:
+    if not any(is_of_server(tool.name) for tool in tools.offered()):
+        raise NoTools(" ".join(("No tool of any MCP server can be had.", *said)))
 
 
 def pass_over(walk: Walk, key: str) -> None:
