@@ -29,6 +29,7 @@ from edge_agent.loop.recorded import NoClock, Unheard
 from edge_agent.loop.replay import replay
 from edge_agent.loop.shares import lower
 from edge_agent.loop.walk import Ports
+from edge_agent.mcp_servers import servers_of
 from edge_agent.model_choice import ModelChoice, ModelResolver
 from edge_agent.models.prices import price_of, window_of
 from edge_agent.prompting import prompting_of
