@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
+from edge_agent.models.json_fields import object_in, objects_in
 
 MAX_WAIT = 86_400.0  # seconds
 MAX_ENVELOPES = 4  # one in the other
@@ -118,10 +119,10 @@ def _inner(envelope: dict[str, Any]) -> Any:
 
 def _fields(error: dict[str, Any]) -> Told:
     message = next((error[name] for name in ("message", "msg", "description") if isinstance(error.get(name), str)), "")
-    metadata = error.get("metadata")
-    raw = cast(dict[str, Any], metadata).get("raw") if isinstance(metadata, dict) else None
+    raw = object_in(error, "metadata").get("raw")
     code = error.get("code", error.get("internalCode"))
-    kind, details = error.get("type", error.get("status")), _details(error)
+    kind = error.get("type", error.get("status"))
+    details = objects_in(error, "details")  # Google's, each a message of google.rpc
     return Told(
         message=f"{message}: {raw}" if isinstance(raw, str) else message,
         code=str(code).lower() if isinstance(code, str | int) else _plain(message).code,
@@ -129,12 +130,6 @@ def _fields(error: dict[str, Any]) -> Told:
         daily=_is_daily(details),
         retry_after=_retry_delay(details),
     )
-
-
-def _details(error: dict[str, Any]) -> list[JsonObject]:
-    """Google's, each a message of google.rpc."""
-    details = error.get("details")
-    return [one for one in cast(list[Any], details) if isinstance(one, dict)] if isinstance(details, list) else []
 
 
 def _retry_delay(details: list[JsonObject]) -> float | None:

@@ -1,10 +1,10 @@
 """Token counts of an answer, normalised."""
 
-import math
 from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.usage import Usage
+from edge_agent.models.json_fields import count_in, object_in
 
 
 class Counts:
@@ -33,15 +33,7 @@ class Counts:
         )
 
     def _thinking(self) -> int:
-        details = self._reported.get("output_tokens_details")
-        return _count(cast(JsonObject, details).get("thinking_tokens")) if isinstance(details, dict) else 0
+        return count_in(object_in(self._reported, "output_tokens_details"), "thinking_tokens") or 0
 
     def _count(self, name: str) -> int:
-        return _count(self._reported.get(name))
-
-
-def _count(value: Any) -> int:
-    """A number of tokens, never below 0; 0 for what is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0
-    return max(0, int(value))
+        return count_in(self._reported, name) or 0

@@ -5,14 +5,14 @@ from typing import Any, cast
 from edge_agent.core.errors import ModelError
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject, OpaquePart
-from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageSeen
-from edge_agent.core.usage import Usage
+from edge_agent.core.model import Finished, ModelEvent, Opaque
+from edge_agent.models.accumulator import Accumulator
 from edge_agent.models.body import Body, cut
-from edge_agent.models.deltas import Deltas
 from edge_agent.models.failures import failed_inside
 from edge_agent.models.google.calls import BadCall, Calls
 from edge_agent.models.google.order import SIGNATURE, Order
 from edge_agent.models.google.usage import Counts
+from edge_agent.models.json_fields import object_in, objects_in
 from edge_agent.models.source import Source
 
 _FINISHED: dict[str, FinishReason] = {
@@ -38,53 +38,31 @@ _FAULTS = {  # as codes of errors
 }
 
 
-class GeminiAnswer:
+class GeminiAnswer(Accumulator):
     """Implements Answer. What makes an answer worthless is told at its end: its usage, in the same chunk, counts."""
 
     def __init__(self, source: Source, *, provider: str, model: str) -> None:
+        super().__init__(Body(source, whole=("candidates", "promptFeedback")))
         self._source, self._provider, self._model = source, provider, model
-        self._body = Body(source, whole=("candidates", "promptFeedback"))
-        self._deltas, self._calls, self._order, self._counts = Deltas(), Calls(), Order(), Counts()
-        self._usage: Usage | None = None
-        self._told: Usage | None = None  # the usage that went out last
-        self._reason: FinishReason | None = None
+        self._calls, self._order, self._counts = Calls(), Order(), Counts()
         self._fault: ModelError | None = None
 
     @property
-    def over(self) -> bool:
-        return self._body.over
-
-    @property
     def finished(self) -> bool:
-        return self._reason is not None or self._fault is not None
-
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
-        for payload in self._body.feed(chunk):
-            self._take(payload)
-        events = self._deltas.drain()
-        if grown := self._calls.growth():
-            events.append(CallGrew(text=grown))
-        return self._said(events)
+        return super().finished or self._fault is not None
 
     def end(self) -> list[ModelEvent]:
-        for payload in self._body.end():
-            self._take(payload)
+        self._take_rest()
         if self._fault is not None:
             raise self._fault
         if self._reason is None:
             raise cut(self._source, "stopped without a finish reason")
-        events = self._said(self._deltas.end())
+        events = self._with_usage(self._deltas.end())
         if data := self._order.data():
             events.append(Opaque(part=OpaquePart(provider=self._provider, model=self._model, data=data)))
         calls = self._whole_calls(self._reason)
         reason = "tool-calls" if calls and self._reason in ("stop", "other") else self._reason
         return [*events, *calls, Finished(reason=reason)]
-
-    def _said(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        if self._usage is not None and self._usage != self._told:
-            self._told = self._usage
-            events.append(UsageSeen(usage=self._usage))
-        return events
 
     def _whole_calls(self, reason: FinishReason) -> list[ModelEvent]:
         try:
@@ -92,26 +70,25 @@ class GeminiAnswer:
         except BadCall as fault:
             raise self._failed(_BAD_CALL, str(fault)) from None
 
+    def _growth(self) -> str:
+        return self._calls.growth()
+
     def _take(self, payload: JsonObject) -> None:
-        if usage := _of(payload, "usageMetadata"):
+        if usage := object_in(payload, "usageMetadata"):
             self._usage = self._counts.take(usage)
         if error := payload.get("error") or payload.get("errors"):
             raise failed_inside(self._source, error)
-        if reason := _of(payload, "promptFeedback").get("blockReason"):
+        if reason := object_in(payload, "promptFeedback").get("blockReason"):
             what = f"did not take the prompt: its filter says {reason}"
             self._fault = self._source.error("refused", what, "Change the request.", retryable=False)
-        candidates: Any = payload.get("candidates")
-        for candidate in cast(list[Any], candidates) if isinstance(candidates, list) else []:
-            if isinstance(candidate, dict):
-                self._candidate(cast(JsonObject, candidate))
+        for candidate in objects_in(payload, "candidates"):
+            self._candidate(candidate)
 
     def _candidate(self, candidate: JsonObject) -> None:
         if candidate.get("index"):
             return  # another answer to the same question; none was asked for
-        parts: Any = _of(candidate, "content").get("parts")
-        for part in cast(list[Any], parts) if isinstance(parts, list) else []:
-            if isinstance(part, dict):
-                self._part(cast(JsonObject, part))
+        for part in objects_in(object_in(candidate, "content"), "parts"):
+            self._part(part)
         reason = candidate.get("finishReason")
         if isinstance(reason, str) and reason not in ("", "FINISH_REASON_UNSPECIFIED"):
             self._finish(reason, candidate.get("finishMessage"))
@@ -147,8 +124,3 @@ class GeminiAnswer:
 
     def _failed(self, code: str, words: str) -> ModelError:
         return failed_inside(self._source, {"code": code, "message": words})
-
-
-def _of(fields: JsonObject, name: str) -> JsonObject:
-    value = fields.get(name)
-    return cast(JsonObject, value) if isinstance(value, dict) else {}

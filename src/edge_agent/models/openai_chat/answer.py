@@ -5,11 +5,12 @@ from typing import Any, cast
 
 from edge_agent.core.events import FinishReason
 from edge_agent.core.messages import JsonObject, OpaquePart
-from edge_agent.core.model import CallGrew, Finished, ModelEvent, Opaque, UsageSeen
+from edge_agent.core.model import Finished, ModelEvent, Opaque
 from edge_agent.core.usage import Usage
+from edge_agent.models.accumulator import Accumulator
 from edge_agent.models.body import Body, cut
-from edge_agent.models.deltas import Deltas
 from edge_agent.models.failures import failed_inside
+from edge_agent.models.json_fields import object_in, objects_in
 from edge_agent.models.openai_chat.replay import Replay
 from edge_agent.models.openai_chat.tool_calls import ToolCalls
 from edge_agent.models.openai_chat.usage import read_usage
@@ -28,7 +29,7 @@ _FINISHED: dict[str, FinishReason] = {
 }
 
 
-class ChatAnswer:
+class ChatAnswer(Accumulator):
     """One answer. Feed it what arrives; `end` when the connection has ended or `over` says that nothing more will come.
 
     Text and reasoning go out with each read, tool calls at the end only: a call of an unfinished answer must never run.
@@ -50,49 +51,21 @@ class ChatAnswer:
         text: str | None = None,
         translate: Callable[[JsonObject], JsonObject] | None = None,
     ) -> None:
-        self._source, self._provider, self._model = source, provider, model
-        self._body, self._translate = Body(source, whole=whole, text=text), translate
-        self._deltas = Deltas()
+        super().__init__(Body(source, whole=whole, text=text))
+        self._source, self._provider, self._model, self._translate = source, provider, model, translate
         self._calls = ToolCalls()
         self._replayed, self._in_tags, self._replay = frozenset(replayed), in_tags, Replay()
-        self._usage: Usage | None = None
-        self._told: Usage | None = None  # the usage that went out last
-        self._reason: FinishReason | None = None
         self._refused = False
-
-    @property
-    def over(self) -> bool:
-        return self._body.over
-
-    @property
-    def finished(self) -> bool:
-        """Whether the model has said why it stopped. Usage may still come."""
-        return self._reason is not None
-
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
-        for payload in self._body.feed(chunk):
-            self._take(payload)
-        events = self._deltas.drain()
-        if grown := self._calls.growth():
-            events.append(CallGrew(text=grown))
-        return self._said(events)
 
     def end(self) -> list[ModelEvent]:
         """The rest of a whole answer, `Finished` last."""
-        for payload in self._body.end():
-            self._take(payload)
+        self._take_rest()
         if self._reason is None and not self._body.over:
             raise cut(self._source, "stopped without a finish reason")
-        events = self._said(self._deltas.end())
+        events = self._with_usage(self._deltas.end())
         if data := {**self._replay.data(), **({"calls": extras} if (extras := self._calls.extras()) else {})}:
             events.append(Opaque(part=OpaquePart(provider=self._provider, data=data, model=self._model)))
         return [*events, *self._calls.whole(), Finished(reason=self._finish_reason())]
-
-    def _said(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        if self._usage is not None and self._usage != self._told:
-            self._told = self._usage
-            events.append(UsageSeen(usage=self._usage))
-        return events
 
     def _finish_reason(self) -> FinishReason:
         """Tool calls win over "stop": the loop follows them. A cut and a filter win over tool calls."""
@@ -102,19 +75,19 @@ class ChatAnswer:
             return self._reason
         return "tool-calls" if self._calls else self._reason if self._reason == "other" else "stop"
 
+    def _growth(self) -> str:
+        return self._calls.growth()
+
     def _take(self, payload: JsonObject) -> None:
         if self._translate is not None:
             payload = self._translate(payload)
-        usage = payload.get("usage") or ("x_groq" in payload and _of(payload, "x_groq").get("usage"))
+        usage = payload.get("usage") or ("x_groq" in payload and object_in(payload, "x_groq").get("usage"))
         if isinstance(usage, dict):
             self._usage = read_usage(cast(JsonObject, usage), self._usage or Usage())
         if error := payload.get("error") or payload.get("errors"):
             raise failed_inside(self._source, error)
-        choices: Any = payload.get("choices")
-        if isinstance(choices, list):
-            for choice in cast(list[Any], choices):
-                if isinstance(choice, dict):
-                    self._choice(cast(JsonObject, choice))
+        for choice in objects_in(payload, "choices"):
+            self._choice(choice)
 
     def _choice(self, choice: JsonObject) -> None:
         if choice.get("index"):
@@ -177,8 +150,3 @@ class ChatAnswer:
                 self._replay.think(thought)
         for part in cast(list[Any], thought) if isinstance(thought, list) else []:
             self._reasoning(cast(JsonObject, part).get("text") if isinstance(part, dict) else part)
-
-
-def _of(fields: JsonObject, name: str) -> JsonObject:
-    value = fields.get(name)
-    return cast(JsonObject, value) if isinstance(value, dict) else {}

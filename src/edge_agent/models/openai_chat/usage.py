@@ -1,10 +1,10 @@
 """Token counts, normalised: what OpenAI and those who imitate it report under a dozen names."""
 
-import math
-from typing import Any, cast
+from typing import cast
 
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.usage import Usage
+from edge_agent.models.json_fields import count_in
 
 
 def read_usage(reported: JsonObject, before: Usage) -> Usage:
@@ -35,11 +35,4 @@ def _details(reported: JsonObject, *of: str) -> JsonObject:
 
 
 def _first(reported: JsonObject, *names: str, otherwise: int) -> int:
-    return next((count for name in names if (count := _count(reported.get(name))) is not None), otherwise)
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens, never below 0; None where it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return max(0, int(value))
+    return next((count for name in names if (count := count_in(reported, name)) is not None), otherwise)

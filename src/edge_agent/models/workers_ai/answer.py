@@ -17,6 +17,7 @@ import json
 from typing import Any, cast
 
 from edge_agent.core.messages import JsonObject
+from edge_agent.models.json_fields import objects_in
 
 WHOLE = ("choices", "response", "tool_calls", "output", "result")  # a document has at least one of them
 TEXT = "response"  # the field a text alone stands for
@@ -65,8 +66,8 @@ def _one_reasoning(choice: Any) -> Any:
 
 def _of_output(payload: JsonObject) -> JsonObject:
     text, thought, calls = "", "", list[JsonObject]()
-    for item in _objects(payload.get("output")):
-        parts = _objects(item.get("content")) + _objects(item.get("summary"))
+    for item in objects_in(payload, "output"):
+        parts = objects_in(item, "content") + objects_in(item, "summary")
         said = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
         if item.get("type") == "function_call":
             calls.append({"id": item.get("call_id"), "name": item.get("name"), "arguments": item.get("arguments")})
@@ -76,8 +77,3 @@ def _of_output(payload: JsonObject) -> JsonObject:
             text += said
     cut = payload.get("status") == "incomplete"
     return _chunk(payload, {"content": text, REASONING: thought, "tool_calls": calls}, "length" if cut else "stop")
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    values = cast(list[Any], value) if isinstance(value, list) else []
-    return [cast(JsonObject, one) for one in values if isinstance(one, dict)]
