@@ -1,5 +1,8 @@
 """The concrete adapters of a run outside of Workers: models and MCP servers over plain httpx2."""
 
+import functools
+import ssl
+
 import httpx2
 
 from edge_agent.core.egress import Egress, Fetcher
@@ -19,7 +22,13 @@ def model(name: str, settings: Settings) -> Model:
 
 
 def _transport(_endpoint: Endpoint) -> HttpxTransport:
-    return HttpxTransport(httpx2.AsyncClient)
+    return HttpxTransport(lambda: httpx2.AsyncClient(verify=_certificates()))
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: a client of its own for each model call would read them for 60 ms each time."""
+    return httpx2.create_ssl_context()
 
 
 def source(name: str, server: McpServer, settings: Settings, _user: str) -> ToolSource:

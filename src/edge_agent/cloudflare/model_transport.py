@@ -4,7 +4,8 @@ Awaiting an already resolved JavaScript promise costs 72 µs here, a callback a 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import js
@@ -53,8 +54,9 @@ class FetchReply:
         piping = self._response.body.pipeTo(js.WritableStream.new(sink), js_object({"signal": self._abort.signal}))
         piping.catch(arrival.broken)
         try:
-            async for piece in arrival:
-                yield piece
+            async with aclosing(aiter(arrival)) as pieces:
+                async for piece in pieces:
+                    yield piece
             self._whole = True
         finally:
             await self.close()
@@ -93,7 +95,7 @@ class _Arrival:
             self._error = str(getattr(reason, "message", reason))
         self._more.set()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
         while True:
             await self._more.wait()
             self._more.clear()

@@ -1,6 +1,7 @@
 """A typed Python function as a tool: name, description, schema and checks all come from its definition."""
 
 import asyncio
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -222,7 +223,15 @@ def _arguments_model(
         raise ConfigError(setting, f"a parameter's type cannot be checked: {_first_line(error)}", EXAMPLE) from error
 
 
+@functools.cache
+def _of_built_in() -> TypeAdapter[Any]:
+    """The one adapter of many tools: those that are built in are made anew in each slice of a run."""
+    return TypeAdapter(ToolOutput)
+
+
 def _output_adapter(hint: Any, setting: str) -> TypeAdapter[Any]:
+    if hint is ToolOutput:
+        return _of_built_in()
     try:
         return TypeAdapter(hint)
     except (PydanticUserError, TypeError) as error:

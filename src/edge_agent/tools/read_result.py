@@ -1,5 +1,6 @@
 """`read_result`, the built-in tool that pages through what a model was not shown in full."""
 
+import functools
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,6 +14,7 @@ PAGE, LONGEST_PAGE = 10_000, 50_000  # characters
 _HEADING = 100  # characters that the line before a page may take
 
 
+@functools.cache
 def read_result_tool() -> FunctionTool[..., Any]:
     return function_tool(
         read_result,
