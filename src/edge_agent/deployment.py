@@ -62,8 +62,10 @@ class Deployment:
         library: SkillLibrary = EMPTY,
     ) -> None:
         self.settings, self._fetcher = settings, fetcher
-        self._choice, self._equipment = ModelChoice(settings, model), Equipment(settings, source, library)
         self._agents, self._everyone = {agent.name: agent for agent in agents}, everyone(agents)
+        self._choice = ModelChoice(settings, model)
+        taken = {skill.name for agent in self._everyone.values() for skill in agent.skills}
+        self._equipment = Equipment(settings, source, library, taken)
         if not self._agents:
             raise ConfigError("agents", "there is no agent", 'agents = [Agent(name="assistant")]')
         if len(self._agents) != len(agents):

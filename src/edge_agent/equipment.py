@@ -1,6 +1,6 @@
 """What an agent of a deployment works with: its tools, those of its servers, its skills."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from edge_agent.agent import Agent
@@ -21,10 +21,11 @@ LOCAL = "local"  # the user of a run that names none
 
 
 class Equipment:
-    """`source` raises ConfigError. A source is made for a user, whose login it uses."""
+    """`source` raises ConfigError. A source is made for a user, whose login it uses. `taken`: the names of all agents'
+    skills of the code."""
 
-    def __init__(self, settings: Settings, source: SourceMaker, library: SkillLibrary) -> None:
-        self._settings, self._source, self._library = settings, source, library
+    def __init__(self, settings: Settings, source: SourceMaker, library: SkillLibrary, taken: Collection[str]) -> None:
+        self._settings, self._source, self._library, self._taken = settings, source, library, taken
 
     def toolbox(self, agent: Agent, user: str | None = None, *, servers: bool = True, depth: int = 0) -> Toolbox:
         """Without subagents in a run that may have none any more."""
@@ -41,4 +42,4 @@ class Equipment:
         return [*tools, *built_in, *skill_tools(self.skills(agent), self._settings.declared_secrets())]
 
     def skills(self, agent: Agent) -> SkillUse:
-        return skills_of(agent, self._settings, self._library)
+        return skills_of(agent, self._settings, self._library, self._taken)

@@ -1,6 +1,6 @@
 """Which skills the runs of an agent have: what the code says, under what the deployment's variables say."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from edge_agent.core.errors import ConfigError
@@ -32,13 +32,14 @@ def require_skills(skills: Sequence[Any]) -> None:
         raise ConfigError("Agent.skills", f"two skills are named {twice[0]!r}", _EXAMPLE)
 
 
-def skills_of(agent: Asks, settings: Settings, library: SkillLibrary) -> SkillUse:
-    """Raises ConfigError for a variable that is wrong."""
+def skills_of(agent: Asks, settings: Settings, library: SkillLibrary, taken: Collection[str] = ()) -> SkillUse:
+    """`taken`: see SkillUse. Raises ConfigError for a variable that is wrong."""
     said = agent.learning if settings.learning is None else settings.learning
     learning = (Learning() if said else None) if isinstance(said, bool) else said
     stored = agent.stored_skills if settings.stored_skills is None else settings.stored_skills
     origins: list[Origin] = [*(["stored"] if stored else []), *(["learned"] if learning else [])]
-    return SkillUse(bundled=tuple(agent.skills), library=library, origins=tuple(origins), learning=learning)
+    bundled = tuple(agent.skills)
+    return SkillUse(bundled=bundled, library=library, origins=tuple(origins), learning=learning, taken=taken)
 
 
 def origins_of(uses: Iterable[SkillUse]) -> tuple[Origin, ...] | None:

@@ -10,7 +10,14 @@ import pytest
 
 from edge_agent import Limits
 from edge_agent.core.approval import Decision
-from edge_agent.core.events import ApprovalRequested, RunWaiting, SubagentCompleted, SubagentFailed, SubagentStarted
+from edge_agent.core.events import (
+    ApprovalRequested,
+    Mode,
+    RunWaiting,
+    SubagentCompleted,
+    SubagentFailed,
+    SubagentStarted,
+)
 from edge_agent.core.model import ModelRequest
 from edge_agent.loop import kin_inbox
 from edge_agent.loop.driver import SliceBudget
@@ -25,6 +32,7 @@ from tests.faults.family_world import BOSS, Family, FamilyWorld, Person, check, 
 WHEN: tuple[When, ...] = ("before", "after")
 TROUBLES: tuple[Trouble, ...] = ("none", "none", "lost", "unanswered", "doubled", "late")
 NONE_OR_SOME: tuple[tuple[Trouble, ...], ...] = ((), ("none", "late", "late", "late"))
+DEAF: tuple[Trouble, ...] = ("none",) * 3 + ("lost",) * 60  # for longer than anybody waits
 ENDS = {"run.completed", "run.cancelled", "run.refused"}
 
 
@@ -48,6 +56,10 @@ def cancels(inbox: Inbox) -> None:
 
 def resumes(inbox: Inbox) -> None:
     inbox.resume()
+
+
+def stops_the_step(inbox: Inbox) -> object:
+    return inbox.cancel_step()
 
 
 def stops(number: int) -> Callable[[Inbox], object]:
@@ -303,6 +315,52 @@ def test_caps_are_kept_and_shared_whatever_dies(limits: Limits, figure: Figure) 
     figure(f"{points} kills, each cap kept at every record")
 
 
+RESERVED = {
+    "tokens": Limits(max_total_tokens=40_000),
+    "tool calls": Limits(max_tool_calls=12),
+    "dollars": Limits(max_cost_usd=0.02),
+}
+
+
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+@pytest.mark.parametrize("limits", RESERVED.values(), ids=RESERVED)
+def test_a_run_whose_only_child_is_stopped_goes_on_with_what_that_has_not_used(limits: Limits, mode: Mode) -> None:
+    """The child was given all that was left, so until it says what it used nothing is."""
+
+    def asks(turn: int, request: ModelRequest) -> Answer | str:
+        stage = (request.metadata or {})["stage"]
+        if stage == "plan":
+            return json.dumps({"thought": "", "steps": [{"id": "a", "description": "ask"}]})
+        if stage == "replan":
+            return json.dumps({"reason": "", "mode": "continue", "steps": []})
+        return [tasks("a"), Answer(calls=(("pay", {}),)), "paid"][turn] if request.tools else f"answered after {turn}"
+
+    for act in [stops(0), stops_the_step] if mode == "planned" else [stops(0)]:
+        people = (Person("boss", "s1/r1/c0/call", act, 0.3),)
+        family = Family(name="one", boss=asks, child=researcher, limits=limits, mode=mode, people=people)
+        for append in (99, *range(1, 14)):
+            world = FamilyWorld(family, {"boss": [Kill(append, "after")]}).lived()
+            check(world)
+            lost = any(record.type == "model.failed" for record in world.records)  # which costs its reserve
+            assert lost or world.state().stop_reason != "budget"
+            if act is not stops_the_step and not lost:
+                assert sum(world.happened.values()) >= 1, "the call that came after it is made"
+
+
+def test_a_child_that_says_nothing_is_not_waited_for_without_end() -> None:
+    """It cannot be reached, so it keeps its reserve, and the run ends with what is left beside that."""
+    people = (Person("boss", "s1/r1/c0/call", stops(0), 0.3),)
+    limits = Limits(max_total_tokens=40_000)
+    family = Family(name="deaf", boss=lambda turn, _: tasks("a") if turn == 0 else "so be it", child=researcher)
+    family = replace(family, limits=limits, people=people)
+    world = FamilyWorld(family, troubles=DEAF).lived()
+    check(world)
+    at = {record.key: record for record in world.records}
+    assert at["s1/r1/c0/due"].at - at["s1/r1/c0/result"].at <= 11_000
+    assert world.state().text == "so be it"
+    assert (world.state().stop_reason, "s1/r1/c0/settled" in at) == ("budget", False)
+
+
 def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(figure: Figure) -> None:
     def slow(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("pay", {"amount": turn}),)) if turn < 9 else "at last"
@@ -315,7 +373,7 @@ def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(f
         limits=Limits(max_cost_usd=0.05),
     )
     calm, settled, kept = FamilyWorld(family).lived(), 0, 0
-    for troubles, append in itertools.product(NONE_OR_SOME, range(1, calm.appends("boss") + 1)):
+    for troubles, append in itertools.product((*NONE_OR_SOME, DEAF), range(1, calm.appends("boss") + 1)):
         world = FamilyWorld(family, {"boss": [Kill(append, "before")]}, troubles=troubles).lived()
         check(world)
         at = {record.key: record for record in world.records}

@@ -76,6 +76,16 @@ async def test_a_skill_of_the_code_is_read_and_never_changed() -> None:
     problem(await api.client.delete("/v1/skills/tidy/files/a.md"), 409, "skill_bundled")
 
 
+async def test_what_a_skill_of_the_code_hides_can_still_be_deleted() -> None:
+    """A lesson, or a stored skill, whose name the code has taken since."""
+    api = Api()
+    await learn(api, "tidy")
+    assert (await api.get("/v1/skills/tidy")).json()["origin"] == "bundled"
+    assert (await api.client.delete("/v1/skills/tidy")).status_code == 204
+    assert (await api.library.listed(("learned",))) == ()
+    problem(await api.client.delete("/v1/skills/tidy"), 409, "skill_bundled")
+
+
 @pytest.mark.parametrize(
     "path, content, said",
     [

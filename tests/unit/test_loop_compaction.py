@@ -1,5 +1,6 @@
 """Fitting the window: what is folded, when, and what every request looks like after it."""
 
+import asyncio
 import itertools
 import json
 from collections.abc import Callable
@@ -9,7 +10,14 @@ import pytest
 
 from edge_agent import Compaction, tool
 from edge_agent.core.errors import ModelError
-from edge_agent.core.events import Boundary, ContextCompacted, ModelAnswered, ModelRefused, ModelRequested
+from edge_agent.core.events import (
+    Boundary,
+    ContextCompacted,
+    ModelAnswered,
+    ModelRefused,
+    ModelRequested,
+    StepCompleted,
+)
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, ToolMessage, Turn, UserMessage
 from edge_agent.core.model import ModelRequest
@@ -17,7 +25,10 @@ from edge_agent.core.usage import Usage
 from edge_agent.loop import prompts
 from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.inbox import Inbox
+from edge_agent.loop.parts import Older
+from edge_agent.loop.summary import summary_request
 from edge_agent.models.scripted import Answer, ScriptedModel
+from edge_agent.testing import Kill
 from tests.conftest import Figure
 from tests.unit.loop_kit import Lived, Setting, live
 
@@ -291,6 +302,51 @@ def planning(steps: int, summary: str = "steps were made") -> ScriptedModel:
 
 def stage_of(request: ModelRequest) -> str:
     return (request.metadata or {}).get("stage", "round")
+
+
+@pytest.mark.parametrize("after", [0.2, None])
+def test_a_step_that_is_cancelled_while_the_history_is_summed_up_drops_nothing_of_it(after: float | None) -> None:
+    """Later steps, and the answer, begin with all of it; also where the object dies just after the cancel."""
+
+    def says(request: ModelRequest) -> Any:
+        stage = (request.metadata or {})["stage"]
+        if stage == "plan":
+            return json.dumps({"thought": "", "steps": [{"id": "a", "description": "look"}]})
+        if stage == "compact":
+            return Answer(text="a summary", delay=0.1)
+        if stage == "replan":
+            return json.dumps({"reason": "", "mode": "finish", "steps": []})
+        return "the answer" if stage == "final" else Answer(calls=(("read", {"page": len(request.messages)}),))
+
+    def cancels_the_step(inbox: Inbox) -> None:
+        asyncio.get_running_loop().call_later(after or 0.0, inbox.cancel_step)
+
+    history = tuple(Turn(role="user", text=f"turn {number}: {NOTES[:900]}") for number in range(16))
+    model = ScriptedModel(answers=[says] * 30)
+    asked = "s1/r4/compact/a0"
+    lived = lived_with(
+        model,
+        mode="planned",
+        history=history,
+        compaction=Compaction(keep_recent_steps=9, clear_tool_results_after=0),
+        acts={asked: cancels_the_step},
+        kills=() if after else [Kill(24, "after")],
+    )
+    assert asked in lived.all_keys()
+    assert not folds(lived, "history", "trace", "rounds")
+    assert [event.stop for event in lived.of(StepCompleted)] == ["cancelled"]
+    assert lived.state.text == "the answer"
+    final = rounds_of(model)[-1].messages
+    assert [message.text for message in final[:-1]] == [turn.text for turn in history]
+
+
+@pytest.mark.parametrize("end", ["🚢", "\u6f22\u5b57", "aGk3Zx9Q", "harbour "])
+@pytest.mark.parametrize("room", [500, 1_000, WINDOW])
+def test_of_a_piece_that_is_too_long_the_summary_sees_the_end_however_dense_it_is(end: str, room: int) -> None:
+    for piece in ("nets and ropes " * 9_000 + end * 4_000, end * 40_000):
+        request = summary_request("what", Older(pieces=["before", piece], earlier=""), room)
+        assert estimated_input(request) <= 0.6 * room
+        assert request.messages[0].text.count(end.strip()) >= 1
 
 
 def test_older_steps_are_summed_up_before_any_stage_and_the_newest_stay_in_full() -> None:

@@ -222,8 +222,9 @@ def test_the_terminal_record_of_a_child_goes_with_its_result_cut_to_what_the_par
     assert unsent.send.arguments["text"].startswith("x" * 10 + "\n[… 40 characters")
 
 
-def test_an_end_without_a_text_says_why() -> None:
-    end = codec.decode("run.completed", {"stop_reason": "budget", "text": "", "usage": {}})
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_an_end_without_a_text_says_why(text: str) -> None:
+    end = codec.decode("run.completed", {"stop_reason": "budget", "text": text, "usage": {}})
     assert end.type == "run.completed"
     assert kin.result(PARENT, end, Amount(), 0).arguments["text"] == "(it ended without a text: budget)"
 

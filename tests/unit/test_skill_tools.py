@@ -19,6 +19,7 @@ from edge_agent.core.events import (
     ToolRejected,
     ToolResult,
 )
+from edge_agent.core.hub import Hub
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.skill_library import SkillLibrary, SkillUse
 from edge_agent.deployment import Deployment
@@ -115,6 +116,8 @@ async def test_what_there_is_not_is_told() -> None:
         ({"description": "Token ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"}, "GitHub token"),
         ({"name": "glpat-ab3de5gh7jk9mn1pq3st"}, "GitLab token"),
         ({"text": "say open sesame"}, "secret of this deployment"),
+        ({"name": "db-password", "description": "tulip-4711-barge"}, "assigned secret"),
+        ({"description": "The api_key=", "text": "4711-barge-and-tulip"}, "assigned secret"),
     ],
 )
 async def test_what_no_lesson_may_be_is_refused_and_says_why(changes: dict[str, str], said: str) -> None:
@@ -140,6 +143,15 @@ async def test_a_lesson_is_rewritten_and_forgotten_and_a_skill_of_the_users_is_n
     with pytest.raises(ToolError, match="of the user's"):
         await called(use, "save_skill", **{**LESSON, "name": "measure"})
     assert (await called(use, "forget_skill", name="cm-not-mm")).skill == SkillForgotten(name="cm-not-mm")
+
+
+async def test_a_lesson_takes_no_name_of_a_skill_of_another_agents_code() -> None:
+    model = ScriptedModel(answers=[])
+    agents = [Agent(name="owner", model=model, skills=[skill("mine")]), Agent(name="o", model=model, learning=True)]
+    deployment = Deployment(agents, Settings.from_env({}), cpython.model, cpython.source, cpython.fetcher)
+    use = deployment.ports(deployment.configure(StartRun(input="x", agent="o")), Hub(), Still()).agent.skills
+    with pytest.raises(ToolError, match="a skill mine of the user's"):
+        await called(use, "save_skill", **{**LESSON, "name": "mine"})
 
 
 # -- in a run

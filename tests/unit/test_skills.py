@@ -114,6 +114,7 @@ def test_a_text_may_be_written(line: str, value: str) -> None:
         ("allowed-tools:\n- read\n- docs__*", ("read", "docs__*")),
         ("allowed-tools: Bash(git status) read", ("Bash(git status)", "read")),
         ("allowed-tools: read, write", ("read", "write")),
+        ("allowed-tools: []", ()),
     ],
 )
 def test_allowed_tools_may_be_written(line: str, tools: tuple[str, ...]) -> None:
@@ -132,6 +133,8 @@ def test_allowed_tools_may_be_written(line: str, tools: tuple[str, ...]) -> None
         (skill_md(*NAMED, "name: other"), "a second time"),
         (skill_md(*NAMED, "version: 1"), "belong under metadata"),
         (skill_md(*NAMED, "metadata: text"), "not a map of texts"),
+        (skill_md(*NAMED, "allowed-tools:"), "allowed-tools that is blank; write"),
+        (skill_md(*NAMED, 'allowed-tools: " "'), "allowed-tools that is blank; write"),
         (skill_md(*NAMED, "metadata:\n  a: 1\n  a: 2"), "twice"),
         (skill_md(*NAMED, "metadata:\n  a:\n    b: 1"), "nested too deep"),
         (skill_md("name: pdf-forms", "description:\n  a: b"), "not a text"),

@@ -1,6 +1,6 @@
 """The skills of a deployment that are not in its code: stored over the API, or learned."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,12 +88,14 @@ class SkillLibrary:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillUse:
     """Which skills an agent has. bundled: of its code, which win over others of the same name. origins: what it takes
-    from the library. learning: whether it may add to that; None: not."""
+    from the library. learning: whether it may add to that; None: not. taken: names of skills of the code, those of
+    other agents too, which no lesson may have."""
 
     bundled: tuple[Skill, ...] = ()
     library: SkillLibrary | None = None
     origins: tuple[Origin, ...] = ()
     learning: Learning | None = None
+    taken: Collection[str] = ()
 
     @property
     def any(self) -> bool:

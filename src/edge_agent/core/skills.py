@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 from edge_agent.core import front_matter
@@ -162,11 +162,17 @@ def _fields_of(head: str) -> dict[str, Any]:
         if not fields.get(name):
             raise ValueError(f"needs a {name}")
     tools = fields.pop("allowed-tools", None)
-    return {**fields, "allowed_tools": tuple(_entries(tools)) if isinstance(tools, str) else tools and tuple(tools)}
+    return {**fields, "allowed_tools": None if tools is None else tuple(_entries(tools))}
 
 
-def _entries(text: str) -> list[str]:
-    """Names with spaces between them, or commas; brackets may hold spaces."""
+def _entries(tools: Any) -> list[str]:
+    """Of a text: names with spaces between them, or commas; brackets may hold spaces. Raises ValueError for a blank
+    one, which is no field to YAML, and to a reader as good as no tool."""
+    if isinstance(tools, list):
+        return cast("list[str]", tools)
+    text = str(tools)
+    if not text.strip():
+        raise ValueError("has an allowed-tools that is blank; write [] where no tool is allowed, or leave it out")
     return re.findall(r"[^\s,()]+(?:\([^()]*\))?|[()]", text)
 
 

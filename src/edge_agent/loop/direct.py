@@ -25,6 +25,7 @@ from edge_agent.loop.hooking import may
 from edge_agent.loop.offer import described, offer
 from edge_agent.loop.parts import Foldable, Past
 from edge_agent.loop.selection import changed_lists, selected
+from edge_agent.loop.settling import wait_for_costs
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.structured import Asked, in_form
 from edge_agent.loop.talk import Talk
@@ -104,11 +105,11 @@ async def rounds(walk: Walk, work: Assignment, talk: Talk) -> Worked:
         boundary = await _boundary(walk, work, key, number, talk)
         talk.clear(boundary.cleared)
         context = _context(work, key, talk)
-        await fold(walk, context, boundary.compact)
-        talk.hear(key, boundary.messages)
-        if boundary.stop and not boundary.final:
-            return Worked(stop=boundary.stop, text=talk.last_text)
         try:
+            await fold(walk, context, boundary.compact)
+            talk.hear(key, boundary.messages)
+            if boundary.stop and not boundary.final:
+                return Worked(stop=boundary.stop, text=talk.last_text)
             answer = await ask(walk, _question(walk, work, boundary, context, talk))
         except Stopped as stopped:
             if boundary.stop or stopped.stop == "cancelled":
@@ -163,6 +164,7 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
         sign_in.pass_over(walk, key)
         return found
     walk.ready()
+    wait_for_costs(walk)
     if key == FIRST and (on_run_start := walk.agent.hooks.on_run_start):
         await may(walk, key, "on_run_start", lambda: on_run_start(walk.created.input))
         walk.ready()

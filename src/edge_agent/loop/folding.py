@@ -102,7 +102,8 @@ def _keep(walk: Walk, part: Part, *, harder: bool) -> int:
 
 # -- folding
 async def fold(walk: Walk, context: Context, folding: Folding | None, *, first: int = 0, harder: bool = False) -> None:
-    """Raises what `ask` raises, but a failure: that costs the summary alone. `first`: how many were folded before."""
+    """Raises what `ask` raises, but a failure or a lack of budget: these cost the summary alone. `first`: how many were
+    folded before."""
     if folding is None:
         return
     tokens = folding.tokens
@@ -140,6 +141,8 @@ async def _folded(walk: Walk, context: Context, part: Foldable, case: _Case) -> 
         if not summary:
             reason = "the model wrote nothing"
     except (ModelGaveUp, Stopped) as error:
+        if isinstance(error, Stopped) and error.stop == "cancelled":
+            raise  # the step is over, and nothing is left out for its sake
         summary, reason = "", str(error)
     standing = summary or prompts.without_summary(older.earlier, len(older.pieces), _ENTRIES[part.name])
     folded = ContextCompacted(

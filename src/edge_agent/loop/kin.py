@@ -56,7 +56,8 @@ def result(parent: ParentRun, end: Terminal, spent: Amount, life: int) -> Send:
     child = keys.child(parent.run_id, parent.key)
     arguments = _outcome(parent.key, child, end.usage, spent)
     if isinstance(end, RunCompleted):
-        text = _clipped(end.text, parent.output_max_chars) or f"(it ended without a text: {end.stop_reason})"
+        why = f"(it ended without a text: {end.stop_reason})"
+        text = _clipped(end.text, parent.output_max_chars) if end.text.strip() else why
         arguments |= {"text": text, "stop_reason": end.stop_reason}
     else:
         arguments["error"] = end.error.message[:2_000] if isinstance(end, RunFailed) else "it was cancelled"

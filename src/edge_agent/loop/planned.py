@@ -21,6 +21,7 @@ from edge_agent.loop.direct import Assignment, Ending, Worked, direct, rounds
 from edge_agent.loop.estimates import of_files
 from edge_agent.loop.hooking import may
 from edge_agent.loop.parts import Past
+from edge_agent.loop.settling import wait_for_costs
 from edge_agent.loop.stages import decide, make_plan, synthesize
 from edge_agent.loop.steering import take_in_messages
 from edge_agent.loop.talk import Talk
@@ -188,6 +189,7 @@ async def _after_step(walk: Walk, work: Work) -> Boundary:
             walk.seen(f"{key}/decision", ReplanDecision)
         return found
     walk.ready()
+    wait_for_costs(walk)
     wants = await _wants_replan(walk, done.end)
     walk.ready()
     over = _over(walk, work)

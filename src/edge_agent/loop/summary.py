@@ -34,9 +34,17 @@ def _newest(older: Older, most: int) -> tuple[str, ...]:
     for piece in reversed(older.pieces):
         tokens = estimate(piece) + _LINE
         if tokens > most:
-            if not shown and most > 0:
-                shown.append("…" + piece[-(len(piece) * most // (2 * tokens)) :])
+            if not shown:
+                shown.append(_end_of(piece, most))
             break
         shown.append(piece)
         most -= tokens
     return tuple(reversed(shown))
+
+
+def _end_of(piece: str, most: int) -> str:
+    """As much of it as is halved until it fits: how dense a text is may change in the middle of it."""
+    end = piece
+    while end and estimate(end) + _LINE > most:
+        end = end[len(end) // 2 + 1 :]
+    return f"…{end}"

@@ -84,8 +84,7 @@ def _save_skill(use: SkillUse, declared: Sequence[str]) -> Callable[..., Any]:
         """
         sources = tuple(page for page in context.pages() if not any(secrets_in(page, declared)))
         _require_lesson(use, name, description, text)
-        kinds = dict.fromkeys(kind for part in (name, description, text) for kind in secrets_in(part, declared))
-        if kinds:
+        if kinds := list(secrets_in(f"{name}: {description}\n{text}", declared)):  # as they stand together later
             raise ToolError(f"Not saved: it holds a secret ({', '.join(kinds)}). Leave it out and save it again.")
         lesson = Lesson(
             name=name,
@@ -116,7 +115,7 @@ def _require_lesson(use: SkillUse, name: str, description: str, text: str) -> No
     """Raises ToolError for what no lesson may be."""
     if fault := name_fault(name):
         raise ToolError(f"Not saved: {fault}.")
-    if use.own(name):
+    if use.own(name) or name in use.taken:
         raise ToolError(f"Not saved: there is a skill {name} of the user's. Take another name.")
     if not 0 < len(description.strip()) <= LISTED_LENGTH or len(description.strip().splitlines()) > 1:
         raise ToolError(f"Not saved: the description is one line of up to {LISTED_LENGTH} characters.")
