@@ -11,11 +11,10 @@ from edge_agent.core.errors import Refusal
 from edge_agent.core.events import (
     ApprovalMode,
 )
-from edge_agent.core.messages import JsonObject, ToolMessage
+from edge_agent.core.messages import JsonObject
 from edge_agent.core.tooling import Tool
 from edge_agent.loop.inbox import Inbox
-from edge_agent.models.scripted import Answer, ScriptedModel
-from tests.unit.loop_kit import Act, Lived, Setting, live
+from tests.unit.loop_kit import Act, Lived, Setting, asks, live
 
 MODES: tuple[ApprovalMode, ...] = ("autopilot", "ask-writes", "ask-all", "read-only")
 Made = list[tuple[str, JsonObject]]
@@ -38,10 +37,6 @@ async def look(q: str = "") -> str:
     """Look."""
     await asyncio.sleep(2)
     return f"seen {q}"
-
-
-def asks(*calls: tuple[str, JsonObject], then: Sequence[Answer | str] = ("done",)) -> ScriptedModel:
-    return ScriptedModel(answers=[Answer(calls=calls), *then])
 
 
 def decides(
@@ -68,10 +63,6 @@ def lived(made: Made, *acts: tuple[str, Act], calls: Sequence[tuple[str, JsonObj
     more.setdefault("approval", "ask-writes")
     tools = more.pop("tools", None) or [paying(made), look]
     return live(Setting(model=model, tools=tools, acts=dict(acts), **more))
-
-
-def shown(model: ScriptedModel) -> list[str]:
-    return [message.text for message in model.requests[-1].messages if isinstance(message, ToolMessage)]
 
 
 C0, C1 = "s1/r1/c0", "s1/r1/c1"

@@ -14,17 +14,18 @@ from edge_agent.core.events import ApprovalMode, ErrorInfo, Mode, RecordedEvent,
 from edge_agent.core.hooks import AgentSpec, Hooks, ReplanAfter
 from edge_agent.core.hub import Item
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import JsonObject, Turn
-from edge_agent.core.model import Model
+from edge_agent.core.messages import JsonObject, ToolMessage, Turn
+from edge_agent.core.model import Model, ToolSpec
 from edge_agent.core.ports import Log, Record
 from edge_agent.core.price import Price
 from edge_agent.core.prompting import Prompting
 from edge_agent.core.skill_library import SkillUse
 from edge_agent.core.state import RunState, fold
-from edge_agent.core.tooling import Tools, ToolSelection
+from edge_agent.core.tooling import Tool, ToolContext, ToolOutput, Tools, ToolSelection
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
+from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.testing import Faults, Kill, SimulatedObject, in_virtual_time
 from edge_agent.testing.simulated import Instance
 from edge_agent.tools.toolbox import Toolbox
@@ -214,3 +215,37 @@ async def _live(setting: Setting) -> Lived:
         simulated.instance.driver.wake()
     await simulated.until_ended()
     return Lived(simulated, items, refusals)
+
+
+def asks(*calls: tuple[str, JsonObject | str], then: Sequence[Answer | str] = ("done",)) -> ScriptedModel:
+    """Makes these calls in one answer, then gives the others."""
+    return ScriptedModel(answers=[Answer(calls=calls), *then])
+
+
+def live_call(called: Tool, arguments: JsonObject | str | None = None, **more: Any) -> Lived:
+    """A run that makes one call."""
+    model = more.pop("model", None) or asks((called.spec.name, arguments or {}))
+    return live(Setting(model=model, tools=[called], **more))
+
+
+def shown(model: ScriptedModel) -> list[ToolMessage]:
+    """What the newest request tells of calls."""
+    return [message for message in model.requests[-1].messages if isinstance(message, ToolMessage)]
+
+
+class Raw:
+    """A tool of one's own that gives back whatever it likes."""
+
+    spec = ToolSpec(name="raw", description="", parameters={"type": "object", "properties": {}})
+    server, timeout, read_only, safe_to_repeat, on_unknown = None, 30.0, False, False, "report"
+    requires_approval = False
+    max_output = None
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def check(self, arguments: JsonObject) -> None:
+        pass
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        return self.given

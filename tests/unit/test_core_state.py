@@ -10,8 +10,8 @@ from edge_agent.models.scripted import Answer, Item, ScriptedModel
 from edge_agent.testing import VirtualClock, memory_library
 from edge_agent.tools.skill_tools import skill_tools
 from tests.unit.loop_kit import Lived, Setting, cancels, live, resumes
-from tests.unit.test_loop_calls import doubtful
 from tests.unit.test_loop_direct import look
+from tests.unit.test_loop_unknown_outcomes import doubtful
 
 
 def statuses(lived: Lived) -> dict[str, str]:

@@ -14,7 +14,8 @@ from edge_agent.core.events import (
 )
 from edge_agent.core.tooling import Tool
 from edge_agent.loop.inbox import Inbox
-from tests.unit.approval_kit import C0, Made, asks, decides, lived, shown
+from tests.unit.approval_kit import C0, Made, decides, lived
+from tests.unit.loop_kit import asks, shown
 
 
 def doubtful(made: Made, policy: OnUnknown, times: int = 1) -> Tool:
@@ -69,7 +70,7 @@ def test_a_retry_may_be_approved_with_other_arguments_under_their_own_key() -> N
     run = lived(made, *acts, model=model, tools=[doubtful(made, "retry")])
     assert [arguments["amount"] for _, arguments in made] == [5, 1]
     assert len({key for key, _ in made}) == 2
-    assert "paid 1" in shown(model)[0]
+    assert "paid 1" in shown(model)[0].text
     misfit = lived(
         [],
         (f"{C0}/approval", decides(C0, approved=True)),

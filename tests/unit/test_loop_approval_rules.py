@@ -12,7 +12,8 @@ from edge_agent.core.events import (
 )
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
-from tests.unit.approval_kit import C0, MODES, Made, Refused, asks, decides, lived, look, paying, shown
+from tests.unit.approval_kit import C0, MODES, Made, Refused, decides, lived, look, paying
+from tests.unit.loop_kit import asks, shown
 
 
 def test_automatic_denials_say_so_and_automatic_allows_say_nothing() -> None:
@@ -22,7 +23,7 @@ def test_automatic_denials_say_so_and_automatic_allows_say_nothing() -> None:
     run = lived(made, model=model, tools=tools, approval="read-only", tool_rules={"send*": "deny", "pay": "allow"})
     resolved = run.of(ApprovalResolved)
     assert [(r.name, r.approved, r.by, r.automatic) for r in resolved] == [("send", False, "rule", True)]
-    assert "by the rule send*" in shown(model)[2]
+    assert "by the rule send*" in shown(model)[2].text
     assert next(r for r in run.records if r.key == "s1/r1/c2/decision").by == "note"
     assert [arguments["amount"] for _, arguments in made] == [1]
     reading = lived(made, model=asks(("send", {"amount": 2})), tools=tools, approval="read-only")

@@ -21,8 +21,8 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing.virtual_time import BEGIN
 from edge_agent.tools.toolbox import Toolbox
-from tests.unit.approval_kit import C0, C1, Calls, Made, Refused, asks, decides, lived, paying, shown
-from tests.unit.loop_kit import cancels, resumes
+from tests.unit.approval_kit import C0, C1, Calls, Made, Refused, decides, lived, paying
+from tests.unit.loop_kit import asks, cancels, resumes, shown
 
 
 def test_an_approved_call_runs_once_and_the_run_waits_for_it_without_working() -> None:
@@ -55,7 +55,7 @@ def test_a_denial_is_a_result_the_model_can_read_with_the_reason_and_gives_the_c
     rejected = run.of(ToolRejected)[0]
     assert (rejected.reason, "A person denied" in rejected.message) == ("denied", True)
     assert "we have no money" in rejected.message
-    assert shown(model)[0] == rejected.message
+    assert shown(model)[0].text == rejected.message
     assert [result.output for result in run.of(ToolResult)] == ["seen "], (
         "the call that was denied is no call of the cap"
     )
@@ -97,8 +97,8 @@ def test_nobody_decides_and_the_alarm_denies() -> None:
     resolved = run.of(ApprovalResolved)[0]
     assert (resolved.by, resolved.approved, resolved.automatic) == ("expiry", False, True)
     assert next(r.at for r in run.records if r.key == f"{C0}/decision") == BEGIN + 60_000
-    assert shown(model) == [run.of(ToolRejected)[0].message]
-    assert "nobody approved it in time" in shown(model)[0]
+    assert [told.text for told in shown(model)] == [run.of(ToolRejected)[0].message]
+    assert "nobody approved it in time" in shown(model)[0].text
 
 
 def test_without_a_timeout_a_request_never_expires() -> None:
@@ -167,7 +167,9 @@ def test_edited_arguments_are_recorded_used_and_told_to_the_model() -> None:
     assert called.arguments == {"amount": 4, "to": "bob"}
     assert made == [(keys.idempotency_key("run-1", C0, called.arguments), {"amount": 4, "to": "bob"})]
     assert run.of(ApprovalResolved)[0].arguments == {"amount": 4, "to": "bob"}
-    assert shown(model) == ['(A person approved this call with other arguments: {"amount":4,"to":"bob"})\npaid 4']
+    assert [told.text for told in shown(model)] == [
+        '(A person approved this call with other arguments: {"amount":4,"to":"bob"})\npaid 4'
+    ]
 
 
 def test_the_same_arguments_sent_back_are_no_edit() -> None:
@@ -175,7 +177,7 @@ def test_the_same_arguments_sent_back_are_no_edit() -> None:
     model = asks(("pay", {"amount": 5}))
     run = lived(made, (f"{C0}/approval", decides(C0, approved=True, arguments={"amount": 5})), model=model)
     assert run.of(ApprovalResolved)[0].arguments is None
-    assert shown(model) == ["paid 5"]
+    assert [told.text for told in shown(model)] == ["paid 5"]
 
 
 def test_edited_arguments_that_do_not_fit_any_more_are_an_answered_call() -> None:
@@ -211,7 +213,7 @@ def test_a_remembered_denial_denies_later_calls_and_says_so() -> None:
     run = lived(made, (f"{C0}/approval", decide), model=model)
     resolved = run.of(ApprovalResolved)
     assert [(r.by, r.automatic) for r in resolved] == [("person", False), ("remembered", True)]
-    assert "no payments" in shown(model)[1]
+    assert "no payments" in shown(model)[1].text
     assert not made
 
 
