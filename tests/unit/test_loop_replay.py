@@ -1,13 +1,11 @@
 """Replay: the log of a run against the code of today. Nothing is called; the first difference is named."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from edge_agent.core import keys
 from edge_agent.core.canonical import canonical
 from edge_agent.core.difference import Difference
 from edge_agent.core.errors import Refusal
@@ -18,37 +16,29 @@ from edge_agent.core.events import (
     ModelRejected,
     ModelRequested,
     OfferedTools,
-    RecordedEvent,
     RunCreated,
-    ToolCalled,
-    ToolResult,
 )
 from edge_agent.core.hooks import Hooks
-from edge_agent.core.journal import Journal
 from edge_agent.core.limits import Limits
-from edge_agent.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, ToolSpec, UserMessage
-from edge_agent.core.model import Model, ModelRequest
+from edge_agent.core.messages import Message, ToolSpec
+from edge_agent.core.model import ModelRequest
 from edge_agent.core.ports import Record, StoredFile
 from edge_agent.core.state import fold
-from edge_agent.core.usage import Amount, Usage
-from edge_agent.loop import prompts
+from edge_agent.core.usage import Usage
 from edge_agent.loop.conversation import conversation
 from edge_agent.loop.fork import kept, numbered, up_to
 from edge_agent.loop.offer import file_name, offer
-from edge_agent.loop.planned import whole
-from edge_agent.loop.prompt_hash import PromptHashes, prompt_hash
-from edge_agent.loop.recorded import RecordedLog, Unheard
+from edge_agent.loop.prompt_hash import prompt_hash
 from edge_agent.loop.replay import replay
-from edge_agent.loop.walk import Ports, Slice, Walk
+from edge_agent.loop.walk import Ports
 from edge_agent.testing import Kill, in_virtual_time
 from edge_agent.testing.faults import When
-from edge_agent.testing.virtual_time import BEGIN
-from tests.conftest import Figure
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
 from tests.faults.test_memory_compaction import REPLANNED
 from tests.faults.test_memory_kills import RICH, SCENARIOS
 from tests.faults.test_memory_planned import CAPPED, PLANNED
+from tests.unit.records_by_hand import lived_ports, made, new_run, requested
 
 ALL = [*SCENARIOS, *APPROVALS, PLANNED, CAPPED]
 
@@ -203,12 +193,6 @@ def test_the_tools_of_servers_are_those_of_the_log_and_no_server_is_asked() -> N
     assert compare() is None  # a log without its files: what cannot be known is no difference
 
 
-def lived_ports() -> Ports:
-    """What a world works with, after it has done so."""
-    world = World(SCENARIOS[2]).lived()
-    return world.ports(world.object.instance)
-
-
 def one_round(offered: OfferedTools, request: ModelRequest) -> list[Record]:
     asked = requested(prompt_hash(request))
     return [
@@ -328,101 +312,3 @@ def test_the_state_at_each_record_is_what_it_was_then() -> None:
         heard.append(record)
         if record.seq == record.batch:
             assert fold(RUN, up_to(calm.records, record.seq)) == fold(RUN, heard)
-
-
-# -- what it costs
-def test_the_cost_of_fold_walk_and_replay_is_told(figure: Figure) -> None:
-    for rounds in (20, 200, 1_000):
-        records = long_log(rounds)
-        ports = lived_ports()
-        began = time.perf_counter()
-        fold(RUN, records)
-        folded = time.perf_counter()
-        in_virtual_time(walked(records, ports))
-        past = time.perf_counter()
-        assert in_virtual_time(replay(RUN, records, ports)) is None
-        compared = time.perf_counter()
-        in_virtual_time(conversation(RUN, records))
-        recalled = time.perf_counter()
-        spent = (folded - began, past - folded, compared - past, recalled - compared)
-        each = ", ".join(f"{1e6 * seconds / len(records):.1f}" for seconds in spent)
-        figure(f"{len(records)} records: µs a record for fold, walk, replay, conversation: {each}")
-
-
-async def walked(records: Sequence[Record], ports: Ports) -> None:
-    """As a slice begins: the records are indexed and walked up to where something would be done."""
-
-    class Frontier(Exception):
-        """Here a model would be asked."""
-
-    def no_model(name: str) -> Model:
-        raise Frontier
-
-    journal = Journal(RecordedLog(records), ports.clock, Unheard())
-    with pytest.raises(Frontier):
-        await whole(Walk(RUN, journal, replace(ports, model=no_model), Slice(until=0, most=1)))
-
-
-def long_log(rounds: int) -> list[Record]:
-    """As many rounds of one call each, 2 KB a result, their prompts hashed as they would be."""
-    tools = World(RICH).tools().offered()
-    hashes, messages = PromptHashes(), list[Message]([UserMessage(text="do it")])
-    records = [made(1, "run", new_run())]
-
-    def add(key: str, event: RecordedEvent) -> None:
-        records.append(made(len(records) + 1, key, event, by_loop=True))
-
-    for number in range(1, rounds + 1):
-        key = keys.round_("s1", number)
-        call = ToolCall(id=f"c{number}", name="read", arguments={"q": str(number)})
-        said = AssistantMessage(text="x" * 300, calls=(call,))
-        request = ModelRequest(system=prompts.system(""), messages=tuple(messages), tools=tools)
-        add(key, Boundary(tools=offer(tools)))
-        add(f"{key}/a0", requested(hashes.of(request)))
-        add(f"{key}/a0/end", answered(said))
-        add(f"{key}/c0/call", begun(call))
-        add(f"{key}/c0/result", result(call, "y" * 2_000))
-        messages += [said, ToolMessage(call_id=call.id, name="read", text="y" * 2_000, ok=True)]
-    return records
-
-
-# -- records by hand
-def made(seq: int, key: str, event: RecordedEvent, *, by_loop: bool = False) -> Record:
-    by, money = "loop" if by_loop else "note", {key: Amount()} if event.type == "model.requested" else {}
-    return Record(seq=seq, key=key, batch=seq, life=0, by=by, at=BEGIN, agent="a", event=event, money=money)
-
-
-def new_run() -> RunCreated:
-    return RunCreated(
-        version=keys.VERSION, input="do it", agent_name="a", models=("m1",), limits=Limits(max_steps=None)
-    )
-
-
-def requested(hash_: str) -> ModelRequested:
-    return ModelRequested(stage="round", model="m", provider="p", attempt=0, prompt_hash=hash_, estimated_input=1)
-
-
-def answered(message: AssistantMessage) -> ModelAnswered:
-    return ModelAnswered(
-        stage="round", message=message, finish_reason="tool-calls", usage=Usage(), estimated=False, latency_ms=1
-    )
-
-
-def begun(call: ToolCall) -> ToolCalled:
-    return ToolCalled(
-        call_id=call.id,
-        name=call.name,
-        arguments=call.arguments,
-        idempotency_key=call.id,
-        read_only=True,
-        safe_to_repeat=True,
-        on_unknown="report",
-        step=1,
-        round=1,
-    )
-
-
-def result(call: ToolCall, output: str) -> ToolResult:
-    return ToolResult(
-        call_id=call.id, name=call.name, ok=True, output=output, model_chars=9, duration_ms=1, step=1, round=1
-    )
