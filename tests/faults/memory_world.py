@@ -1,15 +1,11 @@
-"""What is outside of a simulated object: a model, tools that count what they did, people, followers.
-
-And what must always hold.
-"""
+"""What is outside of a simulated object: a model, tools that count what they did, people, followers."""
 
 import asyncio
 import json
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent.core import keys
@@ -18,15 +14,11 @@ from edge_agent.core.errors import InvalidArguments, ModelError, OutcomeUnknown,
 from edge_agent.core.events import (
     ApprovalMode,
     Mode,
-    ModelAnswered,
     ModelFailed,
     OnUnknown,
     RunCreated,
-    StepCompleted,
     ToolCalled,
-    ToolResult,
     ToolRule,
-    ToolUnknown,
 )
 from edge_agent.core.hooks import AgentSpec, Hooks
 from edge_agent.core.hub import Item
@@ -42,10 +34,11 @@ from edge_agent.loop.estimates import estimated_input
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.walk import Ports
 from edge_agent.models.scripted import Answer
-from edge_agent.testing import Faults, Follower, Kill, Killed, SimulatedObject, assert_sound, in_virtual_time
+from edge_agent.testing import Faults, Follower, Kill, Killed, SimulatedObject, in_virtual_time
 from edge_agent.testing.simulated import Instance
 
 RUN = "run-1"
+LOST = ("lost", "run-ended")  # errors of attempts nobody heard the end of
 REMINDER = "Say it again, properly."
 Calls = tuple[tuple[str, JsonObject | str], ...]
 
@@ -374,98 +367,3 @@ class World:
         if lost is not None:
             ends = [r for r in ends if isinstance(r.event, ModelFailed) and (r.event.error in LOST) is lost]
         return sum((amount for record in ends for amount in record.money.values()), Amount())
-
-
-LOST = ("lost", "run-ended")
-REPEATABLE = ("read", "flaky", "big", "doubt_retry", "doubt_ask")
-
-
-# -- what must always hold
-def check(world: World) -> None:
-    assert not world.faults, world.faults
-    records = world.records
-    assert_sound(records)
-    for (name, _), times in world.happened.items():
-        assert name in REPEATABLE or times == 1, f"{name} happened {times} times"
-    requested = {r.key: r.money[r.key] for r in records if r.type == "model.requested"}
-    for record in records:
-        if isinstance(record.event, ModelFailed) and record.event.error in LOST:
-            part = record.key.removesuffix("/end")
-            assert record.money == {part: requested[part]}, "a lost attempt costs its reserve"
-    calls = {r.key.partition("/call")[0]: r.event for r in records if isinstance(r.event, ToolCalled)}
-    by_key = Counter(call.idempotency_key for call in calls.values())
-    assert set(by_key.values()) <= {1}, "two calls share an idempotency key"
-    settled = world.money(ModelAnswered, ModelFailed) + Amount(tool_calls=len(calls))
-    assert world.state.spent == settled, (world.state.spent, settled)
-    for follower in world.followers or ():
-        follower.assert_heard_all(records)
-
-
-def compare(calm: World, world: World) -> int:
-    """The same as the undisturbed run, but for what was lost; 1 where an outcome became unknown."""
-    check(world)
-    unknown = unknowns(world) - unknowns(calm)
-    if unknown:
-        first = min(round_number(key) for key, _ in unknown)
-        before = {key: event for key, event in told(calm).items() if 0 < round_number(key) < first}
-        now = {key: event for key, event in told(world).items() if 0 < round_number(key) < first}
-        assert now == before
-        return 1
-    if world.scenario.same_when_lost or not any(r.type == "model.failed" for r in world.records):
-        assert told(world) == told(calm), difference(told(calm), told(world))
-        assert world.records[-1].type == calm.records[-1].type
-        assert {key[0] for key in world.happened} == {key[0] for key in calm.happened}
-        assert world.money(ModelAnswered) == world_money(calm)
-    else:
-        assert world.records[-1].type == calm.records[-1].type
-    return 0
-
-
-def world_money(calm: World) -> Amount:
-    return calm.money(ModelAnswered)
-
-
-def loop_made(world: World) -> set[tuple[str, str]]:
-    return {(record.key, record.type) for record in world.records if record.by == "loop"}
-
-
-def unknowns(world: World) -> set[tuple[str, str]]:
-    """(key, what the model is told) for each call whose answer was lost."""
-    lost = [(r.key, r.event) for r in world.records if isinstance(r.event, ToolUnknown) and r.event.cause == "lost"]
-    return {(key, event.message) for key, event in lost}
-
-
-def round_number(key: str) -> int:
-    return keys.round_of(key) or 0
-
-
-def told(world: World) -> dict[str, Any]:
-    """The events by their keys, without times, attempts, repeats, and what only a loss or a retry brings."""
-    prompts = {r.key: r.event.prompt_hash for r in world.records if r.event.type == "model.requested"}
-    said: dict[str, Any] = {}
-    for record in world.records:
-        event, key = record.event, record.key
-        if event.type in LEFT_OUT or REPEATED.search(key) or ("/ask/" in key and "/ask/0" not in key):
-            continue
-        if isinstance(event, ModelAnswered):
-            said[f"{key.rpartition('/a')[0]}/prompt"] = prompts[key.removesuffix("/end")]
-            key, event = key.rpartition("/a")[0] + "/answered", replace(event, latency_ms=0)
-        elif event.type == "model.rejected":
-            key, event = key.rpartition("/a")[0] + "/rejected", replace(event, attempt=0)
-        elif isinstance(event, ToolResult | StepCompleted):
-            event = replace(event, duration_ms=0)
-        elif event.type in ("question.asked", "tool.approval-requested"):
-            event = replace(event, expires_at=0)
-        if not key.endswith("/fault/after_tool"):  # a kill between the record and the hook leaves the hook out
-            said[key] = event
-    return said
-
-
-REPEATED = re.compile("/(call|approval|decision)/")
-LEFT_OUT = frozenset({"model.requested", "model.failed", "timer", "run.started", "run.waiting"})
-
-
-def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    only = sorted(set(one) ^ set(other))
-    others = [f"{key}: {one[key]} / {other[key]}" for key in one if key in other and one[key] != other[key]]
-    return f"only in one: {only}; {others[:2]}"

@@ -16,7 +16,8 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
 from tests.conftest import Figure
-from tests.faults.memory_world import RUN, Person, Scenario, World, check, compare
+from tests.faults.memory_laws import check, compare
+from tests.faults.memory_world import RUN, Person, Scenario, World
 
 C0, C1, C2 = "s1/r1/c0", "s1/r1/c1", "s1/r1/c2"
 AFTER = 5.0

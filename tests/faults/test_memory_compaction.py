@@ -18,7 +18,8 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
 from tests.conftest import Figure
-from tests.faults.memory_world import Person, Scenario, World, check, compare, told
+from tests.faults.memory_laws import check, compare, told
+from tests.faults.memory_world import Person, Scenario, World
 
 WINDOW = 2_400
 SAID = "nets, ropes, a barge and an anchor of the harbour " * 8

@@ -14,7 +14,8 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
 from tests.conftest import Figure
-from tests.faults.memory_world import REMINDER, Person, Scenario, World, check, compare, loop_made
+from tests.faults.memory_laws import check, compare, loop_made
+from tests.faults.memory_world import REMINDER, Person, Scenario, World
 
 DOWN = ModelError("unavailable", "the model is down", retryable=True)
 BUSY = ModelError("rate-limited", "too many requests", retryable=True, retry_after=30)

@@ -23,7 +23,8 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill
 from tests.conftest import Figure
-from tests.faults.memory_world import Person, Scenario, World, check, told
+from tests.faults.memory_laws import check, told
+from tests.faults.memory_world import Person, Scenario, World
 
 STEPS = ("gather", "act", "report")
 WORK: dict[str, list[tuple[tuple[str, dict[str, str]], ...]]] = {

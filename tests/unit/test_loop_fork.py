@@ -34,7 +34,8 @@ from edge_agent.loop.fork import files_of, kept, numbered, up_to
 from edge_agent.loop.inbox import Inbox
 from edge_agent.testing import VirtualClock, in_memory_log
 from edge_agent.testing.virtual_time import BEGIN
-from tests.faults.memory_world import RUN, Person, Scenario, World, check
+from tests.faults.memory_laws import check
+from tests.faults.memory_world import RUN, Person, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
 from tests.faults.test_memory_kills import ASKING, RICH, SCENARIOS, calls, cancels
 from tests.faults.test_memory_planned import CAPPED, PLANNED
