@@ -15,6 +15,7 @@ from durable_objects.mcp_connection import McpConnection
 from durable_objects.run import Run
 from durable_objects.skills import Skills
 from durable_objects.wiring import Served, served
+from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
 from edge_agent.http.door import answered, let_in, page_headers, told
 from edge_agent.http.problems import Answer, answer_for
@@ -55,7 +56,7 @@ class Default(WorkerEntrypoint):
 
     async def _from_object(self, route: StreamRoute, incoming: "Incoming") -> Any:
         # The raw stub, request and response: the wrappers drop the socket of an upgrade.
-        stub = self.env.RUN._binding.getByName(route.run_id)  # noqa: SLF001
+        stub = self.env.RUN._binding.getByName(keys.object_of(route.run_id))  # noqa: SLF001
         try:
             return await stub.fetch(incoming.js_request)
         except JsException as error:

@@ -65,7 +65,7 @@ function refuse(problem) {
 
 function showFromAddress() {
   const id = location.hash.slice(1);
-  if (/^[a-zA-Z0-9_-]{1,128}$/.test(id) && id !== current?.id) open(id);
+  if (/^[a-zA-Z0-9_-]{1,168}$/.test(id) && id !== current?.id) open(id);
 }
 
 function open(id) {

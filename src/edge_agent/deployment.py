@@ -222,6 +222,7 @@ class Deployment:
             max_concurrent=tool.max_concurrent,
             timeout=tool.lifetime,
             output_max_chars=tool.output_max_chars,
+            inline=tool.isolation == "inline",
             configure=functools.partial(self._child, tool),
         )
 

@@ -21,7 +21,7 @@ from edge_agent.core.state import RunState, fold
 from edge_agent.deployment import Deployment
 from edge_agent.given import GivenTurn, Task, carrying, start_of, turns_of
 from edge_agent.kin_objects import receive
-from edge_agent.loop.driver import Driver
+from edge_agent.loop.driver import Driver, SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.kin import TO_RUN, turned_away
 from edge_agent.loop.walk import Ports
@@ -106,7 +106,7 @@ class InProcessRun:
         journal = self.journal
         while not (journal.ended or journal.refused) or self.driver.outbox.due() is not None:
             await self._alarm.due()
-            await self.driver.ring()
+            await self.driver.ring(SliceBudget().begin(self.clock.now()))
 
     def state(self) -> RunState:
         return fold(self.run_id, self.journal.in_order())

@@ -16,6 +16,8 @@ def receive(inbox: Inbox, method: str, arguments: JsonObject) -> None:
             kin_inbox.create_child(inbox, cast(RunCreated, codec.decode("run.created", arguments["created"])))
         case "cancel_child":
             kin_inbox.cancel_child(inbox, arguments["parent"], arguments["key"], arguments["reason"])
+        case "delete_child":
+            kin_inbox.delete_child(inbox)
         case "child_result":
             kin_inbox.child_result(inbox, arguments)
         case "child_events":

@@ -13,7 +13,7 @@ from edge_agent.core.tooling import ToolContext, ToolOutput
 from edge_agent.loop.outcomes import MODEL_SEES
 from edge_agent.tools.names import fault_of
 
-Isolation = Literal["object"]
+Isolation = Literal["object", "inline"]
 Profile = Mapping[str, Any]
 TASK = {
     "type": "string",
@@ -34,6 +34,7 @@ class Subagent:
     max_concurrent: int
     lifetime: float | None
     output_max_chars: int
+    isolation: Isolation
     read_only: bool
     server: None = None
     timeout: float = 30.0
@@ -68,19 +69,22 @@ def subagent(
     read_only: bool = False,
     isolation: Isolation = "object",
 ) -> Subagent:
-    """The tool {task, profile?}, named like the agent. Each call is a run in its own Durable Object; the run that calls
-    it lets go of its own until the answer comes, however long that takes.
+    """The tool {task, profile?}, named like the agent. Each call is a run; the run that calls it waits without working
+    until the answer comes, however long that takes.
 
     The child knows its task and nothing else of its parent; model, tools and rules are its agent's. profiles: fields of
     the agent by the name of a profile, laid over it one by one; a profile's `description` also tells the model when to
     choose it. max_concurrent: calls of one answer at work at a time, the others wait. timeout: seconds after which it
     is given up. output_max_chars: of its answer. read_only: a promise, kept by running it in the mode read-only.
+    isolation: each call has a Durable Object of its own, or lies in that of the run that calls (inline), which needs no
+    other object, but shares memory, computing time and storage with it.
+
     Raises ConfigError where the definition cannot work.
     """
     name = agent.name
     if isolation not in get_args(Isolation):
-        fault = f"must be object (a Durable Object of its own for each call), got {isolation!r}"
-        raise ConfigError("subagent.isolation", fault, f"subagent({name})")
+        fault = f"is object (one of its own for each call) or inline (in that of the run that calls); got {isolation!r}"
+        raise ConfigError("subagent.isolation", fault, f'subagent({name}, isolation="inline")')
     _whole("max_concurrent", max_concurrent, MOST_AT_ONCE)
     _whole("output_max_chars", output_max_chars, MODEL_SEES)
     if timeout is not None and not 0 < timeout < float("inf"):
@@ -93,6 +97,7 @@ def subagent(
         max_concurrent=max_concurrent,
         lifetime=timeout,
         output_max_chars=output_max_chars,
+        isolation=isolation,
         read_only=read_only,
     )
 

@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_a_subagent_is_shown_below_its_call_and_stopped_there(browser: Browser, server: Server) -> None:
     with Api(server.url) as api:
-        run_id = api.start(agent="boss", model="patient")
+        run_id = api.start(agent="boss-object", model="patient")
     page = Page(browser, f"{server.url}/#{run_id}")
     page.until_shown("#timeline", "Find out about number 1. (patient)")
     page.click("#timeline .tool button")

@@ -15,22 +15,24 @@ from tests.contracts.log_contract import CONTRACT, Subject, created, fault, reco
 
 
 class Opened:
-    """Logs over sqlite3, closed at the end of a test."""
+    """Logs over sqlite3, closed at the end of a test. `within`: beside the log of another run."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder, self.connections, self.number = folder, list[sqlite3.Connection](), 0
+    def __init__(self, folder: Path | None, within: str = "") -> None:
+        self.within, self.folder, self.connections, self.number = within, folder, list[sqlite3.Connection](), 0
 
     def fresh(self) -> Log:
         self.number += 1
         return self._log()
 
     def again(self) -> Log:
-        return self._log() if self.folder else SqlLog(Sqlite(self.connections[-1]), codec)
+        return self._log() if self.folder else SqlLog(Sqlite(self.connections[-1]), codec, self.within)
 
     def _log(self) -> Log:
         name = str(self.folder / f"{self.number}.sqlite") if self.folder else ":memory:"
         self.connections.append(sqlite3.connect(name, isolation_level=None))
-        return SqlLog(Sqlite(self.connections[-1]), codec)
+        if self.within:
+            SqlLog(Sqlite(self.connections[-1]), codec).append([record(1, "run", created("x" * 70_000))])
+        return SqlLog(Sqlite(self.connections[-1]), codec, self.within)
 
     def close(self) -> None:
         for connection in self.connections:
@@ -42,11 +44,11 @@ def _name(check: Callable[[Subject], Awaitable[None]]) -> str:
 
 
 @pytest.mark.parametrize("check", CONTRACT, ids=_name)
-@pytest.mark.parametrize("kind", ["memory", "file", "faulty"])
+@pytest.mark.parametrize("kind", ["memory", "file", "faulty", "inline"])
 async def test_the_log_over_sql_keeps_its_contract(
     check: Callable[[Subject], Awaitable[None]], kind: str, tmp_path: Path
 ) -> None:
-    opened = Opened(tmp_path if kind == "file" else None)
+    opened = Opened(tmp_path if kind == "file" else None, within="sub-1" if kind == "inline" else "")
 
     def wrap(log: Log) -> Log:
         return FaultyLog(log, Faults()) if kind == "faulty" else log
@@ -97,6 +99,19 @@ def test_another_fault_of_the_database_comes_out_as_it_was() -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table: meta"):
         log.append([record(2, "a", fault("a"))], (), {"restarts": "1"})
     assert [r.key for r in log.load()] == ["run"]
+    opened.close()
+
+
+@pytest.mark.parametrize("erased,other", [("", "sub-1"), ("sub-1", "")])
+def test_an_erasure_takes_nothing_of_the_other_runs_of_a_database(erased: str, other: str) -> None:
+    opened = Opened(None)
+    opened.fresh()
+    gone, stays = (SqlLog(Sqlite(opened.connections[0]), codec, within) for within in (erased, other))
+    for log in (gone, stays):
+        log.append([record(1, "run", created("x" * 70_000))])
+    gone.erase(1)
+    assert (gone.exists(), gone.erased()) == (False, True)
+    assert (stays.erased(), len(stays.load()), len(list(stays.files()))) == (False, 1, 1)
     opened.close()
 
 

@@ -35,6 +35,7 @@ from edge_agent.deployment import Deployment
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
+from edge_agent.subagent import Isolation
 from edge_agent.testing import Faults, Kill, Killed, SimulatedRuns, assert_sound, in_virtual_time
 from edge_agent.testing.post import Trouble
 from edge_agent.testing.simulated import Instance
@@ -62,7 +63,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What the boss asks of its researchers, and how they work: by turn."""
+    """What the boss asks of its researchers, and how they work: by turn. `deeper`: the isolation of those below."""
 
     name: str
     boss: Says
@@ -76,6 +77,8 @@ class Family:
     ends: str = "run.completed"
     grandchildren: Says | None = None
     mode: Mode = "direct"
+    isolation: Isolation = "object"
+    deeper: Isolation = "object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,8 @@ class FamilyWorld:
         family = self.family
         tools: list[Any] = [pay, look]
         if family.grandchildren:
-            tools.append(subagent(Agent(name="clerk", model=TurnModel("clerk", family.grandchildren, self))))
+            clerk = Agent(name="clerk", model=TurnModel("clerk", family.grandchildren, self))
+            tools.append(subagent(clerk, isolation=family.deeper))
         researcher = Agent(
             name="researcher",
             model=TurnModel("child", family.child, self),
@@ -157,6 +161,7 @@ class FamilyWorld:
             profiles={"careful": {"approval": "ask-writes"}},
             max_concurrent=family.max_concurrent,
             timeout=family.timeout,
+            isolation=family.isolation,
         )
         boss = Agent(
             name="boss",
@@ -238,7 +243,7 @@ class FamilyWorld:
         while self._acting:
             await asyncio.gather(*self._acting)
             await self.runs.at_rest()
-        self.logs = {run_id: made.log.load() for run_id, made in self.runs.objects.items()}
+        self.logs = {run_id: made.log.load() for run_id, made in self.runs.runs.items()}
         self.places = {"boss": BOSS, **{place: run_id for run_id, place in self.place_of.items()}}
 
     def lived(self) -> "FamilyWorld":
@@ -257,7 +262,7 @@ class FamilyWorld:
         return {r.event.child_run_id: r.event for r in self.logs[run_id] if isinstance(r.event, SubagentStarted)}
 
     def appends(self, place: str) -> int:
-        return self.runs.objects[self.places[place]].faults.appends
+        return self.runs.runs[self.places[place]].faults.appends
 
 
 def check(world: FamilyWorld) -> None:

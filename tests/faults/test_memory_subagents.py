@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from edge_agent import Limits
+from edge_agent.core import keys
 from edge_agent.core.approval import Decision
 from edge_agent.core.events import (
     ApprovalRequested,
@@ -23,6 +24,7 @@ from edge_agent.loop import kin_inbox
 from edge_agent.loop.driver import SliceBudget
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer
+from edge_agent.subagent import Isolation
 from edge_agent.testing import Kill
 from edge_agent.testing.faults import When
 from edge_agent.testing.post import Trouble
@@ -54,6 +56,10 @@ def cancels(inbox: Inbox) -> None:
     inbox.cancel("enough")
 
 
+def deletes(inbox: Inbox) -> None:
+    inbox.delete()
+
+
 def resumes(inbox: Inbox) -> None:
     inbox.resume()
 
@@ -81,8 +87,21 @@ def approves(inbox: Inbox) -> None:
 THREE = Family(name="three side by side, two at a time, then one more", boss=boss, child=researcher, max_concurrent=2)
 
 
-def test_three_at_two_places_and_one_more_after_them() -> None:
-    world = FamilyWorld(THREE).lived()
+ISOLATIONS: tuple[Isolation, ...] = ("object", "inline")
+
+
+@pytest.fixture(params=ISOLATIONS)
+def isolation(request: pytest.FixtureRequest) -> Isolation:
+    return request.param
+
+
+@pytest.fixture
+def three(isolation: Isolation) -> Family:
+    return replace(THREE, isolation=isolation)
+
+
+def test_three_at_two_places_and_one_more_after_them(three: Family) -> None:
+    world = FamilyWorld(three).lived()
     check(world)
     assert world.state().text == "all is known"
     assert sum(world.happened.values()) == 5
@@ -96,10 +115,12 @@ def test_three_at_two_places_and_one_more_after_them() -> None:
 
 # -- kills
 @pytest.mark.parametrize("place", ["boss", "s1/r1/c0", "s1/r1/c2", "s1/r2/c0"])
-def test_killed_at_every_record_each_child_runs_once_and_answers_once(place: str, figure: Figure) -> None:
-    calm, points = FamilyWorld(THREE).lived(), 0
+def test_killed_at_every_record_each_child_runs_once_and_answers_once(
+    place: str, three: Family, figure: Figure
+) -> None:
+    calm, points = FamilyWorld(three).lived(), 0
     for append, when, vanish in itertools.product(range(1, calm.appends(place) + 1), WHEN, (True, False)):
-        world = FamilyWorld(THREE, {place: [Kill(append, when)]}, vanish=vanish).lived()
+        world = FamilyWorld(three, {place: [Kill(append, when)]}, vanish=vanish).lived()
         check(world)
         points += 1
         assert outcomes(world) == outcomes(calm) or _a_payment_was_lost(world)
@@ -111,37 +132,38 @@ def _a_payment_was_lost(world: FamilyWorld) -> bool:
     return any(record.type == "tool.unknown" for records in world.logs.values() for record in records)
 
 
-def test_killed_at_records_of_both_each_child_runs_once_and_answers_once(figure: Figure) -> None:
-    calm, points = FamilyWorld(THREE).lived(), 0
+def test_killed_at_records_of_both_each_child_runs_once_and_answers_once(three: Family, figure: Figure) -> None:
+    calm, points = FamilyWorld(three).lived(), 0
     ways = itertools.product(range(1, calm.appends("boss"), 3), range(1, calm.appends("s1/r1/c1"), 3))
     for mine, its in ways:
         when = WHEN[(mine + its) % 2]
         kills = {"boss": [Kill(mine, when)], "s1/r1/c1": [Kill(its, when), Kill(its + 2, "after")]}
-        check(FamilyWorld(THREE, kills).lived())
+        check(FamilyWorld(three, kills).lived())
         points += 1
     figure(f"{points} kills of both")
 
 
-def test_a_network_that_loses_doubles_and_delays_changes_nothing(figure: Figure) -> None:
-    calm, tries = FamilyWorld(THREE).lived(), 0
+def test_a_network_that_loses_doubles_and_delays_changes_nothing(three: Family, figure: Figure) -> None:
+    calm, tries = FamilyWorld(three).lived(), 0
     for seed in range(25):
         drawn = random.Random(seed)
         troubles: list[Trouble] = [drawn.choice(TROUBLES) for _ in range(60)]
-        world = FamilyWorld(THREE, {"boss": [Kill(drawn.randrange(1, 20), "after")]}, troubles=troubles).lived()
+        world = FamilyWorld(three, {"boss": [Kill(drawn.randrange(1, 20), "after")]}, troubles=troubles).lived()
         check(world)
         tries += len(world.runs.post.tries)
         assert outcomes(world) == outcomes(calm) or _a_payment_was_lost(world)
     figure(f"{tries} sends over a bad network")
 
 
-def test_slices_of_one_effect_make_the_same_of_it() -> None:
-    calm = FamilyWorld(THREE).lived()
-    sliced = FamilyWorld(replace(THREE, slices=SliceBudget(effects=1))).lived()
+def test_slices_of_one_effect_make_the_same_of_it(three: Family) -> None:
+    calm = FamilyWorld(three).lived()
+    sliced = FamilyWorld(replace(three, slices=SliceBudget(effects=1))).lived()
     check(sliced)
     assert outcomes(sliced) == outcomes(calm)
 
 
-def test_a_child_of_a_child_is_killed_at_every_record(figure: Figure) -> None:
+@pytest.mark.parametrize("deeper", ISOLATIONS)
+def test_a_child_of_a_child_is_killed_at_every_record(isolation: Isolation, deeper: Isolation, figure: Figure) -> None:
     def middle(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("clerk", {"task": "deeper"}), ("pay", {}))) if turn == 0 else "the middle is done"
 
@@ -150,12 +172,15 @@ def test_a_child_of_a_child_is_killed_at_every_record(figure: Figure) -> None:
         boss=lambda turn, _: tasks("a") if turn == 0 else "all is known",
         child=middle,
         grandchildren=lambda turn, _: "the bottom is done",
+        isolation=isolation,
+        deeper=deeper,
     )
     calm, points = FamilyWorld(family).lived(), 0
     check(calm)
     assert len(calm.logs) == 3
+    assert len({keys.object_of(run_id) for run_id in calm.logs}) == 1 + (isolation, deeper).count("object")
     bottom = next(run for run in calm.logs if run not in calm.places.values())
-    for append, when in itertools.product(range(1, calm.runs.objects[bottom].faults.appends + 1), WHEN):
+    for append, when in itertools.product(range(1, calm.runs.runs[bottom].faults.appends + 1), WHEN):
         check(FamilyWorld(family, {bottom: [Kill(append, when)], "s1/r1/c0": [Kill(append + 3, when)]}).lived())
         points += 1
     figure(f"{points} kills three deep")
@@ -163,11 +188,13 @@ def test_a_child_of_a_child_is_killed_at_every_record(figure: Figure) -> None:
 
 # -- cancels
 @pytest.mark.parametrize("killed", [False, True])
-def test_one_child_stopped_at_every_record_leaves_the_others_and_the_parent_well(killed: bool, figure: Figure) -> None:
-    calm, stopped = FamilyWorld(THREE).lived(), 0
+def test_one_child_stopped_at_every_record_leaves_the_others_and_the_parent_well(
+    killed: bool, three: Family, figure: Figure
+) -> None:
+    calm, stopped = FamilyWorld(three).lived(), 0
     first = next(record.seq for record in calm.records if record.key == "s1/r1/c1/call")
     for record in calm.records[first:-1]:
-        family = replace(THREE, people=(Person("boss", record.key, stops(1), 0.05),))
+        family = replace(three, people=(Person("boss", record.key, stops(1), 0.05),))
         kills = {"boss": [Kill(record.seq, "after")], "s1/r1/c1": [Kill(3, "before")]} if killed else {}
         world = FamilyWorld(family, kills).lived()
         check(world)
@@ -188,11 +215,13 @@ def _end_of(world: FamilyWorld) -> int:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_parent_cancelled_at_every_record_takes_all_children_with_it(again: bool, figure: Figure) -> None:
-    calm, cancelled, refused = FamilyWorld(THREE).lived(), 0, 0
+def test_a_parent_cancelled_at_every_record_takes_all_children_with_it(
+    again: bool, three: Family, figure: Figure
+) -> None:
+    calm, cancelled, refused = FamilyWorld(three).lived(), 0, 0
     people = (Person("boss", "end/0", resumes, 300.0),) if again else ()
     for record in calm.records[:-2]:
-        family = replace(THREE, people=(Person("boss", record.key, cancels, 0.0), *people))
+        family = replace(three, people=(Person("boss", record.key, cancels, 0.0), *people))
         for troubles in NONE_OR_SOME:
             world = FamilyWorld(family, troubles=troubles).lived()
             check(world)
@@ -209,10 +238,39 @@ def test_a_parent_cancelled_at_every_record_takes_all_children_with_it(again: bo
 
 def test_a_deleted_parent_leaves_no_child_at_work() -> None:
     for record in FamilyWorld(THREE).lived().records[:-1]:
-        world = FamilyWorld(replace(THREE, people=(Person("boss", record.key, lambda inbox: inbox.delete(), 0.05),)))
-        world.lived()
+        world = FamilyWorld(replace(THREE, people=(Person("boss", record.key, deletes, 0.05),))).lived()
         assert {log[-1].type for run, log in world.logs.items() if run != BOSS} <= ENDS
         assert not world.runs.of(BOSS).log.exists()
+
+
+def test_with_a_deleted_parent_its_inline_children_are_gone_whatever_is_lost_and_dies(figure: Figure) -> None:
+    def middle(turn: int, request: ModelRequest) -> Answer | str:
+        return Answer(calls=(("clerk", {"task": "deeper"}), ("pay", {}))) if turn == 0 else "the middle is done"
+
+    def bottom(turn: int, request: ModelRequest) -> str:
+        return "the bottom is done"
+
+    family = replace(THREE, child=middle, grandchildren=bottom, isolation="inline", deeper="inline")
+    gone = 0
+    for record, troubles in itertools.product(FamilyWorld(family).lived().records[:-1], NONE_OR_SOME):
+        kills = {"boss": [Kill(record.seq + 1, "after")]}
+        person = Person("boss", record.key, deletes, 0.05)
+        world = FamilyWorld(replace(family, people=(person,)), kills, troubles=troubles).lived()
+        assert world.answers or troubles, "over a bad network a record to act upon may be another one"
+        left = [run_id for run_id, made in world.runs.runs.items() if made.log.exists() or made.log.outbox()]
+        assert not (world.answers and left), left
+        gone += len(world.runs.runs) - 1 - len(left)
+    figure(f"{gone} inline children were deleted with their parent")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_deleted_inline_child_is_cancelled_for_its_parent_which_goes_on(again: bool) -> None:
+    people = tuple(Person("s1/r1/c0", "s1/r1", deletes, after) for after in (0.05, 0.1)[: 1 + again])
+    world = FamilyWorld(replace(THREE, isolation="inline", people=people)).lived()
+    child, other = (world.runs.of(world.places[place]) for place in ("s1/r1/c0", "s1/r1/c1"))
+    assert (world.records[-1].type, child.log.erased(), child.log.exists()) == ("run.completed", True, False)
+    assert [one.status for one in world.state().subagents] == ["failed", "completed", "completed", "completed"]
+    assert other.log.exists()
 
 
 def planner(turn: int, request: ModelRequest) -> Answer | str:
@@ -251,12 +309,18 @@ def test_the_cancel_of_a_step_stops_its_subagents_and_the_plan_goes_on() -> None
 
 
 # -- waits
-def test_a_child_that_takes_too_long_is_given_up_and_says_later_what_it_cost(figure: Figure) -> None:
+def test_a_child_that_takes_too_long_is_given_up_and_says_later_what_it_cost(
+    isolation: Isolation, figure: Figure
+) -> None:
     def slow(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("pay", {"amount": turn}),)) if turn < 9 else "at last"
 
     family = Family(
-        name="too slow", boss=lambda turn, _: tasks("a") if turn == 0 else "so be it", child=slow, timeout=2.0
+        name="too slow",
+        boss=lambda turn, _: tasks("a") if turn == 0 else "so be it",
+        child=slow,
+        timeout=2.0,
+        isolation=isolation,
     )
     calm, points = FamilyWorld(family).lived(), 0
     for append, when in itertools.product(range(1, calm.appends("boss") + 1), WHEN):
@@ -271,7 +335,7 @@ def test_a_child_that_takes_too_long_is_given_up_and_says_later_what_it_cost(fig
     figure(f"{points} kills around a deadline")
 
 
-def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long() -> None:
+def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long(isolation: Isolation) -> None:
     def paying(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("pay", {}),)) if turn == 0 else "paid at last"
 
@@ -280,6 +344,7 @@ def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long() -> None:
         boss=lambda turn, _: tasks("a", profile="careful") if turn == 0 else "all is paid",
         child=paying,
         people=(Person("s1/r1/c0", "s1/r1/c0/approval", approves, 80_000.0),),
+        isolation=isolation,
     )
     world = FamilyWorld(family).lived()
     check(world)
@@ -303,8 +368,8 @@ CAPS = {
 
 
 @pytest.mark.parametrize("limits", CAPS.values(), ids=CAPS)
-def test_caps_are_kept_and_shared_whatever_dies(limits: Limits, figure: Figure) -> None:
-    family, points = replace(THREE, limits=limits), 0
+def test_caps_are_kept_and_shared_whatever_dies(limits: Limits, three: Family, figure: Figure) -> None:
+    family, points = replace(three, limits=limits), 0
     calm = FamilyWorld(family).lived()
     check(calm)
     assert calm.records[-1].type == "run.completed"
@@ -361,7 +426,9 @@ def test_a_child_that_says_nothing_is_not_waited_for_without_end() -> None:
     assert (world.state().stop_reason, "s1/r1/c0/settled" in at) == ("budget", False)
 
 
-def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(figure: Figure) -> None:
+def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(
+    isolation: Isolation, figure: Figure
+) -> None:
     def slow(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("pay", {"amount": turn}),)) if turn < 9 else "at last"
 
@@ -371,6 +438,7 @@ def test_the_dollars_of_one_that_was_given_up_stay_reserved_until_it_says_less(f
         child=slow,
         timeout=2.0,
         limits=Limits(max_cost_usd=0.05),
+        isolation=isolation,
     )
     calm, settled, kept = FamilyWorld(family).lived(), 0, 0
     for troubles, append in itertools.product((*NONE_OR_SOME, DEAF), range(1, calm.appends("boss") + 1)):

@@ -1,4 +1,5 @@
-"""kill -9 at random moments of a run with eight subagents, four at a time, in real workerd.
+"""kill -9 at random moments of a run with eight subagents, four at a time, in real workerd, each in its own object or
+all in one.
 
 Each child runs once and its result arrives once, whatever died: the parent's object, a child's, all of them at once.
 """
@@ -49,7 +50,9 @@ def stand(tmp_path_factory: pytest.TempPathFactory, model_server: Running, tool_
 
 
 @pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("isolation", ["object", "inline"])
 def test_kills_at_random_moments_cost_no_child_and_no_result(
+    isolation: str,
     stand: Stand,
     *,
     tool_server: Running,
@@ -64,15 +67,19 @@ def test_kills_at_random_moments_cost_no_child_and_no_result(
     for number in range(kills):
         effects = draw.randrange(CHILDREN * EFFECTS + 1)
         kill = Plan(
-            everything=number % 2 == 1, quiet=number % 4 in (1, 2), effects=effects, later=draw.uniform(0.0, 0.3)
+            inline=isolation == "inline",
+            everything=number % 2 == 1,
+            quiet=number % 4 in (1, 2),
+            effects=effects,
+            later=draw.uniform(0.0, 0.3),
         )
         family = _one_kill(stand, tool_server, model_server, kill)
         family.check(tool_server.log())
         landed[family.where] += 1
         lost += family.lost
     figure(
-        f"{kills} kills of a run with {CHILDREN} subagents: {dict(landed)}; {lost} attempts of models and calls were "
-        "lost; every child ran once, every result arrived once, the shared use is the sum, no seq is missing"
+        f"{kills} kills of a run with {CHILDREN} subagents ({isolation}): {dict(landed)}; {lost} attempts and calls "
+        "were lost; every child ran once, every result arrived once, the shared use is the sum, no seq is missing"
     )
     assert landed["a run that had ended"] <= kills // 2, "most kills came too late to show anything"
 
@@ -81,6 +88,7 @@ def test_kills_at_random_moments_cost_no_child_and_no_result(
 class Plan:
     """One kill, `later` seconds after so many effects of the children."""
 
+    inline: bool
     everything: bool
     quiet: bool
     effects: int
@@ -90,8 +98,8 @@ class Plan:
 def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> "Family":
     asked = len(model.log())
     with Api(stand.server.url) as api:
-        run_id = api.start(agent="boss")
-    children = [keys.child(run_id, f"s1/r1/c{number}") for number in range(CHILDREN)]
+        run_id = api.start(agent="boss-inline" if kill.inline else "boss-object")
+    children = [keys.child(run_id, f"s1/r1/c{number}", inline=kill.inline) for number in range(CHILDREN)]
     _until(lambda: sum(seen.get("run") in children for seen in tools.log()) >= kill.effects)
     time.sleep(kill.later)  # the moment of the kill, not a wait for anything
     killed = datetime.now(UTC)

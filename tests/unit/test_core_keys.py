@@ -1,8 +1,11 @@
 """Keys are structural: where something stands in the run, never what it says."""
 
+import re
+
 import pytest
 
 from edge_agent.core import keys
+from edge_agent.wire.run_ids import RUN_ID_PATTERN
 
 
 def test_every_kind_of_record_has_its_own_key() -> None:
@@ -43,6 +46,19 @@ def test_a_call_id_has_nine_letters_or_digits_and_is_unique_in_a_run() -> None:
     assert all(len(i) == 9 and i.isalnum() and i.isascii() for i in ids)
     assert keys.call_id("run", "s1/r1/c0") == keys.call_id("run", "s1/r1/c0")
     assert keys.call_id("run", "s1/r1/c0") != keys.call_id("other", "s1/r1/c0")
+
+
+def test_the_id_of_an_inline_child_names_the_object_it_lies_in_and_no_other_id_does() -> None:
+    longest = "a" * 128
+    inline = keys.child(longest, "s1/r1/c0", inline=True)
+    below, beside = (keys.child(inline, "s1/r1/c0", inline=flat) for flat in (True, False))
+    assert [keys.object_of(run_id) for run_id in (longest, inline, below, beside)] == [longest] * 3 + [beside]
+    assert keys.object_of(keys.child(beside, "s1/r1/c0", inline=True)) == beside
+    assert all(re.fullmatch(RUN_ID_PATTERN, run_id) for run_id in (inline, below))
+    within = [keys.within_object(run_id) for run_id in (longest, inline, below, beside)]
+    assert (within[0], within[3], len(set(within))) == ("", "", 3)
+    for other in ("my-in-box", "sub-in-x", f"sub-{'g' * 32}-in-x", f"sub-{'0' * 32}-in-"):
+        assert (keys.object_of(other), keys.within_object(other)) == (other, "")
 
 
 def test_an_idempotency_key_is_the_same_for_a_repeat_and_another_for_any_other_call() -> None:

@@ -243,7 +243,7 @@ def test_streams_go_to_the_object_of_the_run(path: str, route: StreamRoute) -> N
     [
         "/v1/runs/r1", "/v1/runs/r1/", "/v1/runs//events", "/v1/runs/a b/events", "/v1/runs/r1/events/",
         "/v1/runs/r1/cancel", "/v1/runs/r%31/events", "/v1/runs/r1/files/", "/v1/runs/r1/files/a/b",
-        f"/v1/runs/{'a' * 129}/events", "/v1/runs/r1/ws\n",
+        f"/v1/runs/{'a' * 169}/events", "/v1/runs/r1/ws\n",
     ],
 )  # fmt: skip
 def test_no_object_is_asked_for_anything_else(path: str) -> None:

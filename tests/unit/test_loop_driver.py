@@ -80,11 +80,11 @@ def test_waking_keeps_the_earliest_time_until_it_has_rung() -> None:
 
 async def test_an_alarm_without_a_run_or_after_its_end_does_nothing_and_sets_none() -> None:
     driven, alarm = driver()
-    await driven.ring()
+    await driven.ring(SliceBudget().begin(1_000_000))
     driven.journal.append("note", Draft(key="run", event=created()))
     close.close(driven.run_id, driven.journal, close.cancelled(driven.journal))
     close.close(driven.run_id, driven.journal, close.cancelled(driven.journal))
-    await driven.ring()
+    await driven.ring(SliceBudget().begin(1_000_000))
     assert alarm.set_at == []
     assert [r.key for r in driven.journal.in_order()] == ["run", "end/0"]
     with pytest.raises(Closed):
@@ -117,7 +117,7 @@ async def test_a_slice_that_raises_backs_off_longer_and_longer_and_ends_after_te
     driven.journal.append("note", Draft(key="run", event=created()))
     rings = 0
     while not driven.journal.ended:
-        await driven.ring()
+        await driven.ring(SliceBudget().begin(1_000_000))
         rings += 1
     assert rings == MOST_STALLED + 2
     pauses = [at - 1_000_000 for at in alarm.set_at]
@@ -140,7 +140,7 @@ async def test_what_a_slice_raised_is_kept_without_secrets() -> None:
 
     driven = Driver("run-1", journal, FakeAlarm(), fails)
     journal.append("note", Draft(key="run", event=created()))
-    await driven.ring()
+    await driven.ring(SliceBudget().begin(1_000_000))
     assert log.meta("last_error") == "RuntimeError: the isolate is out of [secret]"
 
 
@@ -167,7 +167,7 @@ async def test_in_all_a_life_is_restarted_a_thousand_times_at_most_and_a_resume_
     log = driven.journal.log
     log.set_meta("slice", "open")
     log.set_meta("restarts", str(MOST_RESTARTS))
-    await driven.ring()
+    await driven.ring(SliceBudget().begin(1_000_000))
     assert driven.journal.ended is not None
     assert driven.journal.ended.event.type == "run.failed"
 

@@ -1,6 +1,6 @@
 """What a run hears from its parent and its children: in any order, more than once, and when it is too late."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -71,6 +71,38 @@ def result(**more: Any) -> JsonObject:
 
 def types(inbox: Inbox) -> list[str]:
     return [record.type for record in inbox.journal.in_order()]
+
+
+# -- a parent that is deleted
+def test_with_a_run_its_inline_children_are_deleted_and_no_others() -> None:
+    inbox = box("boss")
+    inbox.journal.append("note", Draft(key="run", event=created()))
+    ids = [keys.child("boss", "c0", inline=True), keys.child("boss", "c1"), keys.child("forked", "c2", inline=True)]
+    for number, run_id in enumerate(ids):
+        started = replace(STARTED, call_id=f"c{number}", child_run_id=run_id)
+        inbox.journal.append("loop", Draft(key=f"c{number}/call", event=started))
+        receive(inbox, "child_result", result() | {"key": f"c{number}", "child_run_id": run_id})
+    inbox.delete()
+    sent = [unsent.send for unsent in inbox.journal.log.outbox()]
+    assert [(send.destination, send.method) for send in sent] == [(f"run/{ids[0]}", "delete_child")]
+
+
+@pytest.mark.parametrize("before", [(), ("create_child",), ("cancel_child",), ("create_child", "cancel_child")])
+def test_a_child_that_is_deleted_with_its_parent_never_begins_whatever_comes_first(before: tuple[str, ...]) -> None:
+    said: dict[str, JsonObject] = {
+        "create_child": {"created": codec.encode(created(PARENT))},
+        "cancel_child": {"parent": "boss", "key": CALL, "reason": "the run ended"},
+        "delete_child": {},
+    }
+    inbox = box(CHILD)
+    for method in before:
+        receive(inbox, method, said[method])
+    for _ in range(2):
+        receive(inbox, "delete_child", {})
+    assert (inbox.journal.log.exists(), inbox.journal.log.erased()) == (False, True)
+    receive(inbox, "cancel_child", said["cancel_child"])
+    with pytest.raises(Refusal, match="was deleted"):
+        receive(inbox, "create_child", said["create_child"])
 
 
 # -- the parent
@@ -226,7 +258,7 @@ def test_the_terminal_record_of_a_child_goes_with_its_result_cut_to_what_the_par
 def test_an_end_without_a_text_says_why(text: str) -> None:
     end = codec.decode("run.completed", {"stop_reason": "budget", "text": text, "usage": {}})
     assert end.type == "run.completed"
-    assert kin.result(PARENT, end, Amount(), 0).arguments["text"] == "(it ended without a text: budget)"
+    assert kin.result(CHILD, PARENT, end, Amount(), 0).arguments["text"] == "(it ended without a text: budget)"
 
 
 @pytest.mark.parametrize("taken_by", ["another run", "a tombstone"])

@@ -63,7 +63,7 @@ def of(events: list[Event], kind: type[E]) -> list[E]:
         ({"max_concurrent": 0}, r"subagent\.max_concurrent: is from 1 to 32, got 0"),
         ({"output_max_chars": 30_000}, r"subagent\.output_max_chars: is from 1 to 20000, got 30000"),
         ({"timeout": 0}, r"subagent\.timeout: is a number of seconds above 0, or None"),
-        ({"isolation": "inline"}, r"subagent\.isolation: must be object .*, got 'inline'"),
+        ({"isolation": "thread"}, r"subagent\.isolation: is object .* or inline .*; got 'thread'"),
         ({"profiles": {"fast one": {}}}, r"profiles\['fast one'\]: makes the agent 'researcher-fast one'"),
         ({"profiles": {"fast": {"modell": "x/y"}}}, r"'modell' is no field of an agent that can be laid over"),
         ({"profiles": {"fast": {"name": "other"}}}, r"'name' is no field of an agent that can be laid over"),

@@ -110,6 +110,23 @@ def test_a_call_is_approved_after_the_object_has_hibernated(
     assert api.state(run_id)["restarts"] == 0, "to wait is no restart"
 
 
+def test_a_call_of_an_inline_subagent_is_approved_after_the_object_has_hibernated_and_both_sockets_hear_of_it(
+    api: Api, asking: Server, tool_server: Running
+) -> None:
+    run_id = api.start(agent="boss", model="delegating")
+    child = api.until(run_id, lambda state: bool(state["subagents"]))["subagents"][0]["child_run_id"]
+    request = waiting(api, child)[0]
+    with api_socket(api, run_id) as parents, api_socket(api, child) as childs:
+        before = _evicted(api, asking, run_id)
+        assert decide(api, child, request["call_id"], approved=True).status_code == 200
+        of_child, of_parent = list(events_of(childs)), list(events_of(parents))
+    assert len(set(instances(asking, run_id))) > len(set(before)) >= 1
+    assert (of_child[-1]["run_id"], of_child[-1]["text"]) == (child, "That is done.")
+    assert (of_parent[-1]["run_id"], of_parent[-1]["text"]) == (run_id, "It was charged.")
+    assert {event["run_id"] for event in of_child if "run_id" in event} == {child}
+    assert effects(tool_server, child) == [("/charge", 1)]
+
+
 def api_socket(api: Api, run_id: str) -> Any:
     from websockets.sync.client import connect  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Subagents in real workerd: each in its own object, its result once, one stopped alone, all with their parent."""
+"""Subagents in real workerd, in objects of their own or inline: results once, one or all of them stopped."""
 
 import json
 import time
@@ -35,13 +35,25 @@ def api(server: Server) -> Iterator[Api]:
         yield client
 
 
+@pytest.fixture(params=["object", "inline"])
+def isolation(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def boss(isolation: str) -> str:
+    return f"boss-{isolation}"
+
+
 def children(api: Api, run_id: str, most: int = 1) -> list[Event]:
     """The subagents of the run, as soon as there are so many."""
     return api.until(run_id, lambda state: len(state["subagents"]) >= most)["subagents"]
 
 
-def test_eight_children_four_at_a_time_each_run_once_and_their_use_adds_up(api: Api, tool_server: Running) -> None:
-    run_id = api.start(agent="boss")
+def test_eight_children_four_at_a_time_each_run_once_and_their_use_adds_up(
+    api: Api, boss: str, tool_server: Running
+) -> None:
+    run_id = api.start(agent=boss)
     with api.socket(run_id) as socket:
         events = list(events_of(socket))
     whole([event for event in events if "seq" in event])
@@ -78,8 +90,8 @@ def _most_at_work(records: list[Event]) -> int:
     return most
 
 
-def test_one_of_four_is_stopped_and_the_others_and_their_parent_end_well(api: Api) -> None:
-    run_id = api.start(agent="boss", model="patient")
+def test_one_of_four_is_stopped_and_the_others_and_their_parent_end_well(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="patient")
     first = children(api, run_id, 4)[0]
     answer = api.post(f"/v1/runs/{run_id}/subagents/{first['call_id']}/cancel", {"reason": "enough"})
     assert answer.status_code == 200, answer.text
@@ -98,8 +110,8 @@ def test_one_of_four_is_stopped_and_the_others_and_their_parent_end_well(api: Ap
     assert api.post(f"/v1/runs/{run_id}/subagents/nobody/cancel").json()["code"] == "unknown_subagent"
 
 
-def test_one_is_stopped_over_the_socket_too(api: Api) -> None:
-    run_id = api.start(agent="boss", model="patient")
+def test_one_is_stopped_over_the_socket_too(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="patient")
     first = children(api, run_id, 1)[0]
     with api.socket(run_id) as socket:
         socket.send(json.dumps({"id": 1, "type": "cancel_subagent", "call_id": first["call_id"]}))
@@ -113,8 +125,8 @@ def test_one_is_stopped_over_the_socket_too(api: Api) -> None:
     assert told[-1]["type"] == "run.completed"
 
 
-def test_with_their_parent_all_children_end(api: Api) -> None:
-    run_id = api.start(agent="boss", model="patient")
+def test_with_their_parent_all_children_end(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="patient")
     started = children(api, run_id, 4)
     api.post(f"/v1/runs/{run_id}/cancel")
     assert api.ended(run_id)["status"] == "cancelled"
@@ -125,8 +137,8 @@ def test_with_their_parent_all_children_end(api: Api) -> None:
     assert len(results) == 4
 
 
-def test_one_that_takes_too_long_is_given_up_and_settled_when_it_has_ended(api: Api) -> None:
-    run_id = api.start(agent="hurried")
+def test_one_that_takes_too_long_is_given_up_and_settled_when_it_has_ended(api: Api, isolation: str) -> None:
+    run_id = api.start(agent=f"hurried-{isolation}")
     state = api.ended(run_id)
     assert (state["status"], state["text"]) == ("completed", "It took too long.")
     failed = find(api.records(run_id), "subagent.failed")
@@ -134,8 +146,8 @@ def test_one_that_takes_too_long_is_given_up_and_settled_when_it_has_ended(api: 
     assert api.ended(failed["child_run_id"])["status"] == "cancelled"
 
 
-def test_an_approval_inside_a_child_is_the_childs_own_and_its_parent_waits(api: Api) -> None:
-    run_id = api.start(agent="boss", model="asker")
+def test_an_approval_inside_a_child_is_the_childs_own_and_its_parent_waits(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="asker")
     child = children(api, run_id)[0]["child_run_id"]
     waiting = api.until(child, lambda state: state["status"] == "waiting")
     assert api.state(run_id)["waiting_for"]["reasons"] == ["subagent"]
@@ -145,16 +157,18 @@ def test_an_approval_inside_a_child_is_the_childs_own_and_its_parent_waits(api: 
     assert api.ended(run_id)["text"] == "It was ordered."
 
 
-def test_an_unknown_profile_is_told_to_the_model_and_nothing_is_started(api: Api) -> None:
-    run_id = api.start(agent="boss", model="unknown")
+def test_an_unknown_profile_is_told_to_the_model_and_nothing_is_started(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="unknown")
     assert api.ended(run_id)["status"] == "completed"
     rejected = find(api.records(run_id), "tool.rejected")
     assert "patient, asking" in rejected["message"]
     assert api.state(run_id)["subagents"] == []
 
 
-def test_a_stream_ends_while_only_subagents_work_and_who_comes_back_with_a_cursor_sees_every_record(api: Api) -> None:
-    run_id = api.start(agent="boss", model="asker")
+def test_a_stream_ends_while_only_subagents_work_and_who_comes_back_with_a_cursor_sees_every_record(
+    api: Api, boss: str
+) -> None:
+    run_id = api.start(agent=boss, model="asker")
     child = children(api, run_id)[0]["child_run_id"]
     call_id = api.until(child, lambda state: state["status"] == "waiting")["approvals"][0]["call_id"]
     seen = list(api.stream(run_id))
@@ -167,8 +181,8 @@ def test_a_stream_ends_while_only_subagents_work_and_who_comes_back_with_a_curso
     assert [event for event in seen if "seq" in event] == api.records(run_id)
 
 
-def test_the_list_of_runs_names_the_parent(api: Api) -> None:
-    run_id = api.start(agent="boss", model="one")
+def test_the_list_of_runs_names_the_parent(api: Api, boss: str) -> None:
+    run_id = api.start(agent=boss, model="one")
     api.ended(run_id)
     child = api.state(run_id)["subagents"][0]["child_run_id"]
     assert api.state(child)["parent"] == run_id

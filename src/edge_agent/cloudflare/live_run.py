@@ -1,4 +1,4 @@
-"""What an instance of a run's object holds in memory, made when somebody first needs it."""
+"""What an instance of an object holds in memory of a run, made when somebody first needs it."""
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
@@ -8,16 +8,17 @@ from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
-from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
+from edge_agent.cloudflare.sockets import Sockets
+from edge_agent.cloudflare.sql import ObjectClock
 from edge_agent.core.approval import Approval
 from edge_agent.core.errors import ConfigError, Refusal
 from edge_agent.core.events import ApprovalMode, QuestionAsked, RecordedEvent, RunCreated
-from edge_agent.core.hub import Hub
-from edge_agent.core.journal import Journal
+from edge_agent.core.hub import Hub, Item
+from edge_agent.core.journal import Journal, is_terminal
 from edge_agent.core.listing import Listed
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.model_calls import answered_calls
-from edge_agent.core.ports import Post
+from edge_agent.core.ports import Alarm, Post, Record
 from edge_agent.core.state import RunState, fold
 from edge_agent.loop import decisions, elicitation, kin_inbox
 from edge_agent.loop.continued import turns
@@ -28,7 +29,6 @@ from edge_agent.loop.inbox import Inbox, known
 from edge_agent.loop.walk import Ports
 from edge_agent.storage.sql_log import SqlLog
 from edge_agent.tools.json_schema import SchemaCheck
-from edge_agent.wire import codec
 from edge_agent.wire.content import lent, taken
 from edge_agent.wire.forwarded import forwarded
 from edge_agent.wire.frames import Framer
@@ -76,30 +76,41 @@ class LiveRun:
     driver: Driver
     inbox: Inbox
     framer: Framer
+    sockets: Sockets
     wiring: Wiring
 
     @classmethod
-    def open(cls, ctx: Any, wiring: Wiring, post: Post | None) -> "LiveRun":
+    def open(
+        cls, run_id: str, log: SqlLog, *, alarm: Alarm, sockets: Sockets, wiring: Wiring, post: Post | None
+    ) -> "LiveRun":
         """Reads the log by one select. Makes nothing: a run that was never created leaves no trace."""
-        storage = raw_storage(ctx)
-        clock, hub, log = ObjectClock(), Hub(), SqlLog(ObjectSql(storage), codec)
-        # An alarm that wakes a cold object may come without the object's name (cloudflare/partykit#391).
-        run_id = log.meta("run_id") or str(ctx.id.name)
+        clock, hub = ObjectClock(), Hub()
         journal = Journal(log, clock, hub, wiring.mask, Listed(run_id) if post else None)
         driver = Driver(
             run_id,
             journal,
-            ObjectAlarm(storage),
+            alarm,
             lambda: wiring.ports(journal.created, hub, clock),
             post=post,
             show=lambda record: forwarded(record, run_id),
         )
         inbox, framer = Inbox(journal, driver), Framer(run_id=run_id, journal=journal)
-        return cls(run_id, log, journal, hub, driver, inbox, framer, wiring)
+        live = cls(run_id, log, journal, hub, driver, inbox, framer, sockets, wiring)
+        hub.follow(live._broadcast)
+        return live
+
+    def _broadcast(self, items: Sequence[Item]) -> None:
+        self.sockets.send(self.framer.json(items))
+        if any(isinstance(item, Record) and is_terminal(item) for item in items):
+            self.sockets.close()
 
     @property
     def exists(self) -> bool:
         return bool(self.journal.records)
+
+    @property
+    def goes_on(self) -> bool:
+        return self.exists and not self.journal.refused and self.journal.ended is None
 
     def known(self) -> "LiveRun":
         """Itself. Raises Refusal where the run was never created, or was deleted."""

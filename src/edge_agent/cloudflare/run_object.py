@@ -1,9 +1,11 @@
-"""One run in its own Durable Object: a shell that hands what arrives to the journal, the inbox and the driver."""
+"""A run in its own Durable Object, and inline subagents with it: a shell that hands what arrives to the journal, the
+inbox and the driver of the run it is for."""
 
 import json
-import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,21 +13,22 @@ import js
 from pydantic import ValidationError
 from workers import DurableObject, Request, Response
 
+from edge_agent.cloudflare import rpc
 from edge_agent.cloudflare.followers import cursor, follow, missed, refused
 from edge_agent.cloudflare.live_run import LiveRun, WiringOf
-from edge_agent.cloudflare.sockets import NORMAL, Sockets, close, frames, send
-from edge_agent.cloudflare.sql import raw_storage
+from edge_agent.cloudflare.live_runs import LiveRuns
+from edge_agent.cloudflare.sockets import NORMAL, close, frames, run_of, send
+from edge_agent.cloudflare.sql import ObjectAlarm, raw_storage
 from edge_agent.cloudflare.timers import end_cancelled_timers
 from edge_agent.core.errors import Refusal
-from edge_agent.core.hub import Item
-from edge_agent.core.journal import is_terminal
 from edge_agent.core.messages import JsonObject
-from edge_agent.core.ports import Post, Record
+from edge_agent.core.ports import Alarm, Post
 from edge_agent.forking import LENT, Objects, Taker, lend
 from edge_agent.http.gate import strict_json
 from edge_agent.kin_objects import receive
 from edge_agent.loop.kin import METHODS
-from edge_agent.wire.console import SILENT, Console, RunLines
+from edge_agent.loop.walk import Slice
+from edge_agent.wire.console import SILENT, Console
 from edge_agent.wire.refused import refusal_of
 from edge_agent.wire.socket import FRAMES, HOW
 
@@ -57,35 +60,24 @@ class RunObject(DurableObject):
     def __init__(self, ctx: Any, env: Any) -> None:
         """Touches no storage and must not raise: a broken instance would be kept."""
         super().__init__(ctx, env)
-        self._sockets = Sockets(ctx)
-        self._kept: LiveRun | None = None
+        self._kept: LiveRuns | None = None
         self._forking: Taker | None = None
 
-    def _live(self) -> LiveRun:
-        """Opened by the first who needs it."""
+    def _runs(self) -> LiveRuns:
+        """Made by the first who needs one of them."""
         if self._kept is None:
             end_cancelled_timers()
-            self._kept = LiveRun.open(self.ctx, type(self).wiring(self.env), type(self).post(self.env))
-            self._kept.hub.follow(self._broadcast)
-            self._kept.hub.follow(RunLines(type(self).console(self.env), self._kept.run_id).tell)
+            kind = type(self)
+            self._kept = LiveRuns(self.ctx, kind.wiring(self.env), kind.post(self.env), kind.console(self.env))
         return self._kept
 
-    def _broadcast(self, items: Sequence[Item]) -> None:
-        self._sockets.send(self._live().framer.json(items))
-        if any(isinstance(item, Record) and is_terminal(item) for item in items):
-            self._sockets.close()
-
     # -- commands
-    async def command(self, text: str) -> str:
-        """{"method", "payload"} -> {"ok": state} | {"refusal": {"status", "code", "message", …}}"""
-        request = json.loads(text)
-        try:
-            return json.dumps({"ok": await self._answer(request["method"], request["payload"])})
-        except Refusal as no:
-            return json.dumps({"refusal": {"status": no.status, "code": no.code, "message": no.message, **no.more}})
+    async def command(self, run_id: str, text: str) -> str:
+        """See rpc.answered."""
+        return await rpc.answered(text, partial(self._answer, run_id))
 
-    async def _answer(self, method: str, payload: JsonObject) -> JsonObject:
-        live = self._live()
+    async def _answer(self, run_id: str, method: str, payload: JsonObject) -> JsonObject:
+        live = self._runs().of(run_id)
         if method in LENT:
             return lend(live.journal, live.log, method, payload)
         if method in METHODS:
@@ -94,48 +86,55 @@ class RunObject(DurableObject):
         if method == "state":
             return await live.asked_state(payload)
         if method == "fork":
-            await self._taker().fork(payload)
+            await self._taker(live).fork(payload)
         more = live.obey(method, await live.prepared(method, payload))
-        state = live.known().state() if method != "delete" else self._deleted()
+        if method == "delete":
+            self._runs().let_go(run_id)
+        else:
+            more = {**live.known().state(), **more}
         if method in LISTED_AT_ONCE:
             await live.tell_at_once()
-        return {**state, **more}
+        return more
 
-    def _taker(self) -> Taker:
-        """What makes a fork of this object, one for as long as the instance lives."""
+    def _taker(self, live: LiveRun) -> Taker:
+        """What makes a fork of the object's own run, one for as long as the instance lives."""
         if self._forking is None:
-            live = self._live()
             objects = type(self).runs(self.env)
             self._forking = Taker(objects=objects, inbox=live.inbox, log=live.log, configure=live.wiring.forked)
         return self._forking
 
-    def _deleted(self) -> JsonObject:
-        """What is in memory goes as well; a slice under way keeps what it has until it meets its closed run."""
-        self._kept = None
-        return {}
-
     # -- the driver
     async def alarm(self) -> None:
-        """One slice. Must not raise: the platform would give up after six times."""
+        """A slice of each run that is due. Must not raise: the platform would give up after six times."""
+        with self._tried_again(str(self.ctx.id.name), ObjectAlarm(raw_storage(self.ctx))):
+            await self._runs().alarm.ring(self._slice)
+
+    async def _slice(self, run_id: str, slice_: Slice) -> None:
+        """Must not raise: the slices of other runs are under way beside it."""
+        with self._tried_again(run_id, self._runs().alarm.of(run_id)):
+            live = self._runs().of(run_id)
+            await live.driver.ring(slice_)
+            if not live.exists and run_id == self._runs().own:
+                self._taker(live).sweep()
+
+    @contextmanager
+    def _tried_again(self, run_id: str, alarm: Alarm) -> Generator[None]:
+        """The driver has a net of its own; this is for a log that cannot be read."""
         try:
-            live = self._live()
-            await live.driver.ring()
-            if not live.exists:
-                self._taker().sweep()
-        except Exception:  # noqa: BLE001 - the driver has a net of its own; this is for a log that cannot be read
+            yield
+        except Exception:  # noqa: BLE001 - whatever it is
             trace, now = traceback.format_exc(), int(js.Date.now())
-            raw_storage(self.ctx).setAlarm(now + UNREADABLE_MS)
-            type(self).console(self.env).say("error", "unexpected", now, run_id=str(self.ctx.id.name), trace=trace)
+            alarm.set(now + UNREADABLE_MS)
+            type(self).console(self.env).say("error", "unexpected", now, run_id=run_id, trace=trace)
 
     # -- followers
     async def fetch(self, request: Request) -> Response:
         """GET /v1/runs/{run_id}/… of a caller the Worker has let in."""
         url = urlsplit(request.url)
-        found = re.fullmatch(r"/v1/runs/[^/]+/(.+)", url.path)
-        what = found[1] if found else ""
+        _, run_id, what = url.path.removeprefix("/v1/").split("/", 2)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         try:
-            live = self._live().known()
+            live = self._runs().of(run_id).known()
             if what == "ws":
                 return self._socket(live, cursor(live, query.get("after")), request)
             return follow(live, what, query, request.headers.get("last-event-id"))
@@ -148,28 +147,28 @@ class RunObject(DurableObject):
         if (request.headers.get("upgrade") or "").lower() != "websocket":
             raise Refusal(426, "upgrade_required", "This address speaks WebSocket. For plain HTTP use …/events.")
         ended = live.journal.ended is not None
-        client, server = self._sockets.accept(hibernatable=not ended)
+        client, server = live.sockets.accept(hibernatable=not ended)
         for frame in frames(live.framer.json([*missed(live, after), *live.hub.open_parts()])):
             send(server, frame)
         if ended:
             close(server, NORMAL, "the run has ended")
         else:
-            self._sockets.add(server)
+            live.sockets.add(server)
         asked = request.headers.get("sec-websocket-protocol") or ""
         headers = {"sec-websocket-protocol": PROTOCOL} if PROTOCOL in asked else {}
         return Response(None, status=101, web_socket=client, headers=headers)
 
     async def webSocketMessage(self, socket: Any, message: Any) -> None:  # noqa: N802 - the platform's name
         """{"id", "type": "cancel" | "message" | …, …} -> {"ack": id, "ok": true} | {"ack": id, "problem": {…}}"""
-        send(socket, json.dumps(await self._acknowledged(message)))
+        send(socket, json.dumps(await self._acknowledged(run_of(self.ctx, socket), message)))
 
-    async def _acknowledged(self, message: Any) -> JsonObject:
+    async def _acknowledged(self, run_id: str, message: Any) -> JsonObject:
         """An exception here would leave the client without a word."""
         request: JsonObject = {}
         try:
             request = _object_of(message)
             method, payload = _command_of(request)
-            live = self._live().known()
+            live = self._runs().of(run_id).known()
             live.obey(method, await live.prepared(method, payload))
         except Refusal as no:
             return {"ack": request.get("id"), "problem": {"status": no.status, "code": no.code, "detail": no.message}}
@@ -178,10 +177,13 @@ class RunObject(DurableObject):
     async def webSocketClose(self, socket: Any, *_: Any) -> None:  # noqa: N802 - the platform's name
         """Closes our end too, or the client would wait for it (measured)."""
         close(socket, NORMAL, "")
-        self._sockets.forget(socket)
+        self._forget(socket)
 
     async def webSocketError(self, socket: Any, *_: Any) -> None:  # noqa: N802 - the platform's name
-        self._sockets.forget(socket)
+        self._forget(socket)
+
+    def _forget(self, socket: Any) -> None:
+        self._runs().of(run_of(self.ctx, socket)).sockets.forget(socket)
 
 
 def _object_of(message: Any) -> JsonObject:

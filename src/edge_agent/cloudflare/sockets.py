@@ -6,17 +6,17 @@ from typing import Any
 import js
 from pyodide.ffi import JsException, to_js
 
-TAG = "run"
 FRAME = 256_000  # characters; the platform takes 1 MiB a message
 NORMAL = 1000
 OPEN = 1
 
 
 class Sockets:
-    """Survives hibernation with the object: the platform keeps the sockets, a new instance finds them again."""
+    """Survives hibernation with the object: the platform keeps the sockets, tagged with the id of their run, and a new
+    instance finds them again."""
 
-    def __init__(self, ctx: Any) -> None:
-        self._ctx = ctx
+    def __init__(self, ctx: Any, run_id: str) -> None:
+        self._ctx, self._run_id = ctx, run_id
         self._open: list[Any] | None = None
 
     def accept(self, *, hibernatable: bool) -> tuple[Any, Any]:
@@ -28,7 +28,7 @@ class Sockets:
         if not hibernatable:
             server.accept()
             return client, server
-        self._ctx.acceptWebSocket(server, to_js([TAG]))
+        self._ctx.acceptWebSocket(server, to_js([self._run_id]))
         self._ctx.setWebSocketAutoResponse(js.WebSocketRequestResponsePair.new("ping", "pong"))
         return client, server
 
@@ -51,14 +51,20 @@ class Sockets:
 
     def forget(self, closing: Any) -> None:
         """A closing socket is still listed by the platform; one that is open is kept."""
-        self._open = [
-            socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN and socket != closing
-        ]
+        self._open = [socket for socket in self._found() if socket != closing]
 
     def _known(self) -> list[Any]:
         if self._open is None:
-            self._open = [socket for socket in self._ctx.getWebSockets(TAG) if socket.readyState == OPEN]
+            self._open = self._found()
         return self._open
+
+    def _found(self) -> list[Any]:
+        return [socket for socket in self._ctx.getWebSockets(self._run_id) if socket.readyState == OPEN]
+
+
+def run_of(ctx: Any, socket: Any) -> str:
+    """The id of the run that a hibernatable socket follows."""
+    return str(ctx.getTags(socket)[0])
 
 
 def frames(events: Iterable[str]) -> Iterator[str]:

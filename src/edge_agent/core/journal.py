@@ -205,11 +205,13 @@ class Journal:
         if sends or reports:
             self.on_sends()
 
-    def erase(self) -> None:
-        """Everything on record goes for good, but for what is still to be sent. The run must have ended.
+    def erase(self, sends: Sequence[Send] = ()) -> None:
+        """Everything on record goes for good, but for what is still to be sent, now with `sends`. The run must have
+        ended, or never have begun.
 
         What is in memory stays until the object lets go of it: a loop that is still under way meets Closed."""
-        self.log.erase(self.clock.now(), self._listed.erased(self.in_order()) if self._listed else ())
+        reports = self._listed.erased(self.in_order()) if self._listed and self.ended else ()
+        self.log.erase(self.clock.now(), (*sends, *reports))
         self.erased = True
 
     def _made(self, by: By, drafts: Sequence[Draft], life: int) -> list[Record]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,11 +117,26 @@ def digest(*parts: Any) -> str:
 
 
 OF_CHILDREN = "sub-"  # what their ids begin with, and those of no other run
+_INLINE = re.compile(rf"({OF_CHILDREN}[0-9a-f]{{32}})-in-(.+)")
 
 
-def child(run_id: str, key: str) -> str:
-    """The id of the run that a call is: the same on every walk, another for every other call and in every fork."""
-    return f"{OF_CHILDREN}{digest(run_id, key)[:32]}"
+def child(run_id: str, key: str, *, inline: bool = False) -> str:
+    """The id of the run that a call is: the same on every walk, another for every other call and in every fork. That of
+    an inline one says whose object it lies in."""
+    own = f"{OF_CHILDREN}{digest(run_id, key)[:32]}"
+    return f"{own}-in-{object_of(run_id)}" if inline else own
+
+
+def object_of(run_id: str) -> str:
+    """The name of the object that a run lies in, which is the id of that object's own run."""
+    inline = _INLINE.fullmatch(run_id)
+    return inline[2] if inline else run_id
+
+
+def within_object(run_id: str) -> str:
+    """What tells a run from the others of its object: nothing for the object's own."""
+    inline = _INLINE.fullmatch(run_id)
+    return inline[1] if inline else ""
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -153,7 +153,19 @@ class Clock(Protocol):
 
 
 class Alarm(Protocol):
-    """The one wake-up of the object. `set` replaces what was set; synchronous, and durable with the writes of the same
-    block."""
+    """The one wake-up of the object, or of a run in it. `set` replaces what was set; synchronous, and durable with the
+    writes of the same block."""
 
     def set(self, at: int) -> None: ...
+
+
+class Alarms(Protocol):
+    """What is kept of the alarms of runs that lie in another's object, durable with the writes of the same block."""
+
+    def times(self) -> dict[str, int]:
+        """When each run that has one is to be woken (ms since the epoch), by its id."""
+        ...
+
+    def set(self, run_id: str, at: int) -> None: ...
+
+    def clear(self, run_id: str) -> None: ...

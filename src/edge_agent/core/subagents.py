@@ -33,7 +33,8 @@ class Commission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """How a tool gives work to runs of their own. timeout: seconds; None: as long as it takes.
+    """How a tool gives work to runs of their own. timeout: seconds; None: as long as it takes. inline: in the object of
+    the run that gives it.
 
     configure: the child's frozen configuration, the caps laid over its agent's own. Raises Refusal where it cannot work
     under them, and ConfigError."""
@@ -41,6 +42,7 @@ class Delegation:
     max_concurrent: int
     timeout: float | None
     output_max_chars: int
+    inline: bool
     configure: Callable[[Commission], RunCreated]
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from edge_agent.core.errors import Refusal
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.run_tokens import hkdf
+from edge_agent.wire.run_ids import RUN_ID
 
 PATH = "/v1/approvals"
 LIFETIME = 604_800  # seconds, of a link to a request that never expires
 _PREFIX = "el1"
 _INFO = b"edge-agent approval links v1"
-_LINK = re.compile(
-    rf"{_PREFIX}\.([a-zA-Z0-9_-]{{1,128}})\.([a-z0-9]{{1,64}})\.([0-9a-f]{{64}})\.([0-9]{{1,12}})\.(.{{43}})"
-)
+_LINK = re.compile(rf"{_PREFIX}\.({RUN_ID})\.([a-z0-9]{{1,64}})\.([0-9a-f]{{64}})\.([0-9]{{1,12}})\.(.{{43}})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from edge_agent.core.state import Status
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
 from edge_agent.wire.directory import RunsAnswer, RunSummary, Spent, SpentBy, UsageAnswer
+from edge_agent.wire.run_ids import RUN_ID
 
 MOST = 100
 _LISTINGS = TypeAdapter(list[Listing])
@@ -81,7 +82,7 @@ def _place(cursor: str | None) -> tuple[int, str] | None:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except ValueError:
         text = ""
-    found = re.fullmatch(r"(\d{1,15})\.([a-zA-Z0-9_-]{1,128})", text, re.ASCII)
+    found = re.fullmatch(rf"(\d{{1,15}})\.({RUN_ID})", text, re.ASCII)
     if found is None:
         raise Refusal(422, "bad_cursor", "This is no cursor of GET /v1/runs. Leave it out to begin.", field="cursor")
     return int(found[1]), found[2]

@@ -8,16 +8,17 @@ from typing import Literal, cast
 from urllib.parse import unquote
 
 from edge_agent.http.mcp_links import CALLBACK, DOCUMENT
+from edge_agent.wire.run_ids import RUN_ID
 
 StreamKind = Literal["events", "ws", "log", "files"]
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json", CALLBACK, DOCUMENT})
 MOST_LOG = 33_554_432  # bytes of an exported log
 _LINK = re.compile(r"/v1/(approvals|mcp/connect)/[^/]+")
-_STREAM = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/(?:(events|ws|log)|(files)/([^/]{1,600}))")
+_STREAM = re.compile(rf"/v1/runs/({RUN_ID})/(?:(events|ws|log)|(files)/([^/]{{1,600}}))")
 _STOPS = "cancel|steps/current/cancel|subagents/[^/]+/cancel"
-_OPENED = re.compile(rf"/v1/runs/([a-zA-Z0-9_-]{{1,128}})(?:/({_STOPS}|messages|answers/.+))?")
-_DECIDED = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approvals/[^/]+")
-_MODE = re.compile(r"/v1/runs/([a-zA-Z0-9_-]{1,128})/approval-mode")
+_OPENED = re.compile(rf"/v1/runs/({RUN_ID})(?:/({_STOPS}|messages|answers/.+))?")
+_DECIDED = re.compile(rf"/v1/runs/({RUN_ID})/approvals/[^/]+")
+_MODE = re.compile(rf"/v1/runs/({RUN_ID})/approval-mode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

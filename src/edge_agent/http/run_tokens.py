@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from edge_agent.core.errors import Refusal
-from edge_agent.wire.http import RUN_ID_PATTERN
+from edge_agent.wire.run_ids import RUN_ID_PATTERN
 from edge_agent.wire.settings import Settings
 
 LIFETIME = 3_600  # seconds

@@ -57,7 +57,7 @@ def close(run_id: str, journal: Journal, end: Terminal) -> None:
     end = replace(end, undelivered=tuple(message.message_id for message in left), cost_usd=journal.spent.usd)
     sends = [kin.cancel(run_id, key, started, _how(journal)) for key, started in journal.open_children()]
     if parent := journal.created.parent:
-        sends.append(kin.result(parent, end, journal.spent, journal.life))
+        sends.append(kin.result(run_id, parent, end, journal.spent, journal.life))
     journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end), sends=sends)
 
 

@@ -32,7 +32,7 @@ def delegate(walk: Walk, key: str, call: ToolCall, round_: Round, arguments: Jso
         return rejected(call, round_, "budget", f"Nothing is left of limits.{name} for {call.name}. Go on without it.")
     started = SubagentStarted(
         call_id=call.id,
-        child_run_id=keys.child(walk.run_id, key),
+        child_run_id=keys.child(walk.run_id, key, inline=to.inline),
         name=call.name,
         task=arguments["task"],
         profile=arguments.get("profile"),

@@ -48,6 +48,9 @@ class SliceBudget:
     seconds: float = 60.0
     effects: int = 40
 
+    def begin(self, now: int) -> Slice:
+        return Slice(until=now + int(self.seconds * 1000), most=self.effects)
+
 
 class Driver:
     """`ports` is called at the beginning of each slice, so that a code error there is met like any other. Without a
@@ -59,12 +62,11 @@ class Driver:
         journal: Journal,
         alarm: Alarm,
         ports: Callable[[], Ports],
-        slice_budget: SliceBudget = SliceBudget(),
         *,
         post: Post | None = None,
         show: Show | None = None,
     ) -> None:
-        self.run_id, self.journal, self.alarm, self._ports, self._budget = run_id, journal, alarm, ports, slice_budget
+        self.run_id, self.journal, self.alarm, self._ports = run_id, journal, alarm, ports
         self.outbox = Outbox(journal.log, journal.clock, post)
         self._forwarding = Forwarding(journal, post, show)
         self.current: Ports | None = None
@@ -89,14 +91,14 @@ class Driver:
             self.current.effects.cut(scope)
 
     # -- a slice
-    async def ring(self) -> None:
+    async def ring(self, slice_: Slice) -> None:
         """What the alarm runs: a slice, and beside and after it what the run has to tell others, also after its end."""
         self._next = None
         self._woken.clear()
         self._at_work = True
         telling = asyncio.ensure_future(self._tell_beside())
         try:
-            await self._work()
+            await self._work(slice_)
         finally:
             self._at_work = False
             self._news.set()
@@ -130,7 +132,7 @@ class Driver:
         woken.cancel()
         await asyncio.gather(telling, woken, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _work(self, slice_: Slice) -> None:
         """Never raises: a failure backs off and rings again, and counts as a restart."""
         if not self.journal.records or self.journal.refused or self.journal.ended:
             return
@@ -138,7 +140,7 @@ class Driver:
             return
         self.journal.log.set_meta("slice", "open")
         try:
-            await self._slice()
+            await self._slice(slice_)
         except Closed:
             pass
         except Exception as error:  # noqa: BLE001 - the alarm must not raise: the platform would give up after six times
@@ -146,12 +148,10 @@ class Driver:
             return
         self.journal.log.set_meta("slice", "closed")
 
-    async def _slice(self) -> None:
+    async def _slice(self, slice_: Slice) -> None:
         if keys.life(0) not in self.journal.records:
             reason = "forked" if self.journal.created.forked_from else "created"
             self.journal.append("note", Draft(key=keys.life(0), event=RunStarted(reason=reason)))
-        until = self.journal.clock.now() + int(self._budget.seconds * 1000)
-        slice_ = Slice(until=until, most=self._budget.effects)
         try:
             ports = self.current = self._ports()
         except ConfigError as error:

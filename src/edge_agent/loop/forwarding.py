@@ -1,7 +1,6 @@
 """A child tells its parent what it records, as it happens: in batches, in order, from where the parent last heard."""
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Callable
 
@@ -40,14 +39,16 @@ class Forwarding:
         return max(self._not_before, self._journal.clock.now()) if self.behind else None
 
     async def pump(self) -> None:
-        """Until the parent has heard everything, or does not answer. May be cancelled."""
+        """Until the parent has heard everything, or does not answer. May be cancelled, which is no failure."""
         async with self._telling:
-            with contextlib.suppress(Exception):  # it is tried again
-                while self.behind and self._not_before <= self._journal.clock.now():
+            while self.behind and self._not_before <= self._journal.clock.now():
+                try:
+                    await self._tell_some()
+                except Exception:  # noqa: BLE001 - whatever it was, it is tried again
                     self._not_before = self._journal.clock.now() + pause_ms(self._tries)
                     self._tries += 1
-                    await self._tell_some()
-                    self._tries, self._not_before = 0, 0
+                else:
+                    self._tries = 0
 
     async def _tell_some(self) -> None:
         parent, show, post = self._journal.created.parent, self._show, self._post

@@ -1,6 +1,6 @@
 """What comes from outside: short handlers, each one synchronous block that wakes the driver first and appends then."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,10 +16,11 @@ from edge_agent.core.events import (
     QuestionAsked,
     RunCreated,
     RunResumed,
+    SubagentStarted,
 )
 from edge_agent.core.journal import Draft, Journal
 from edge_agent.core.ports import Record, StoredFile
-from edge_agent.loop import close, decisions, settling
+from edge_agent.loop import close, decisions, kin, settling
 from edge_agent.loop.driver import Driver
 
 
@@ -122,15 +123,22 @@ class Inbox:
         self.journal.append("note", resumed, *settling.kept(self.journal), meta=meta, new_life=True)
 
     def delete(self) -> None:
-        """Ends the run where it has not ended, and erases it. Others are still told of both; a second time changes
-        nothing. A loop that is under way finds its run closed."""
+        """Ends the run where it has not ended, and erases it, and with it its inline children. Others are still told of
+        both; a second time changes nothing. A loop that is under way finds its run closed."""
         if self.journal.erased:
             return
         self._known()
         self.driver.wake()
         self.driver.cut()
         close.close(self.driver.run_id, self.journal, close.cancelled(self.journal))
-        self.journal.erase()
+        self.journal.erase([kin.delete(key, started) for key, started in self._inline_children()])
+
+    def _inline_children(self) -> Iterator[tuple[str, SubagentStarted]]:
+        """Not those of a run that this one was forked from: they lie in its object."""
+        for record in self.journal.types.get("subagent.started", ()):
+            started = cast(SubagentStarted, record.event)
+            if keys.object_of(started.child_run_id) == keys.object_of(self.driver.run_id):
+                yield record.key.removesuffix("/call"), started
 
     def answer(self, question_id: str, answer: str) -> QuestionAnswered:
         """The first answer stands. 404 for no such question, 409 for another answer, 410 when it is too late."""

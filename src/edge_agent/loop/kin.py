@@ -23,7 +23,7 @@ from edge_agent.core.usage import Amount, Usage
 from edge_agent.loop import prompts
 
 TO_RUN = "run/"  # and its id: the destination of a send
-METHODS = ("create_child", "cancel_child", "child_result", "child_events")
+METHODS = ("create_child", "cancel_child", "delete_child", "child_result", "child_events")
 
 
 # -- to a child
@@ -35,6 +35,11 @@ def cancel(run_id: str, key: str, started: SubagentStarted, reason: str) -> Send
     """`run_id`: of the parent. A child that is not there yet leaves a tombstone, and says that it cost nothing."""
     arguments = {"parent": run_id, "key": key, "reason": reason}
     return _to(started.child_run_id, f"{key}/cancel", "cancel_child", arguments)
+
+
+def delete(key: str, started: SubagentStarted) -> Send:
+    """With the run that is deleted goes what lies in its object."""
+    return _to(started.child_run_id, f"{key}/delete", "delete_child", {})
 
 
 def given_up(started: SubagentStarted, error: str) -> SubagentFailed:
@@ -51,10 +56,9 @@ def given_up(started: SubagentStarted, error: str) -> SubagentFailed:
 
 
 # -- to the parent
-def result(parent: ParentRun, end: Terminal, spent: Amount, life: int) -> Send:
+def result(run_id: str, parent: ParentRun, end: Terminal, spent: Amount, life: int) -> Send:
     """What came of a child, with its terminal record. `spent`: its own, and what its children have cost."""
-    child = keys.child(parent.run_id, parent.key)
-    arguments = _outcome(parent.key, child, end.usage, spent)
+    arguments = _outcome(parent.key, run_id, end.usage, spent)
     if isinstance(end, RunCompleted):
         why = f"(it ended without a text: {end.stop_reason})"
         text = _clipped(end.text, parent.output_max_chars) if end.text.strip() else why
@@ -64,9 +68,9 @@ def result(parent: ParentRun, end: Terminal, spent: Amount, life: int) -> Send:
     return _to(parent.run_id, keys.end(life), "child_result", arguments)
 
 
-def never_began(parent: str, key: str, why: str = "it was cancelled before it began") -> Send:
+def never_began(run_id: str, parent: str, key: str, why: str = "it was cancelled before it began") -> Send:
     """Of a child that there is not."""
-    arguments = _outcome(key, keys.child(parent, key), Usage(), Amount())
+    arguments = _outcome(key, run_id, Usage(), Amount())
     return _to(parent, "refused", "child_result", {**arguments, "error": why})
 
 
@@ -75,7 +79,8 @@ def turned_away(send: Send, why: str) -> Send | None:
     if send.method != "create_child":
         return None
     parent = send.arguments["created"]["parent"]
-    return never_began(parent["run_id"], parent["key"], f"it could not begin: {why}")
+    run_id = send.destination.removeprefix(TO_RUN)
+    return never_began(run_id, parent["run_id"], parent["key"], f"it could not begin: {why}")
 
 
 def events(parent: ParentRun, shown: Sequence[JsonObject], spent: Amount) -> Send:

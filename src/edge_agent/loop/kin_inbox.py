@@ -37,8 +37,17 @@ def cancel_child(inbox: Inbox, parent: str, key: str, reason: str) -> None:
         return
     inbox.driver.wake()
     refused = Draft(key=keys.RUN, event=RunRefused(reason=reason))
-    meta = {"run_id": inbox.driver.run_id}
-    journal.append("note", refused, meta=meta, sends=(kin.never_began(parent, key),))
+    run_id = inbox.driver.run_id
+    journal.append("note", refused, meta={"run_id": run_id}, sends=(kin.never_began(run_id, parent, key),))
+
+
+def delete_child(inbox: Inbox) -> None:
+    """Also where there is no run: a create that is still under way must find this."""
+    journal = inbox.journal
+    if journal.records and not journal.refused:
+        inbox.delete()
+    elif not journal.erased:
+        journal.erase()
 
 
 # -- a parent hears

@@ -19,21 +19,19 @@ CHUNK = 1_000_000  # bytes of a file in one row
 
 SHORT = 2_000  # characters; strings longer than this leave a record that would not fit its row otherwise
 
-TABLES = (
-    """create table if not exists log(
-        seq integer primary key, key text not null unique, type text not null, batch integer not null,
+TABLES = {
+    "log": """seq integer primary key, key text not null unique, type text not null, batch integer not null,
         life integer not null, by text not null, at integer not null, agent text not null,
-        money text not null, data text not null, cut text not null)""",
-    "create table if not exists file(name text primary key, media_type text not null)",
-    """create table if not exists file_chunk(
-        name text not null, number integer not null, content blob not null, primary key(name, number))""",
-    "create table if not exists meta(name text primary key, value text not null)",
-    """create table if not exists outbox(
-        number integer primary key, key text not null unique, destination text not null,
-        method text not null, arguments text not null, tries integer not null, due integer not null)""",
-)
-TOMBSTONE = "create table tombstone(at integer not null)"
-KEPT = ("outbox", "tombstone")  # by an erasure; whatever other tables there are go
+        money text not null, data text not null, cut text not null""",
+    "file": "name text primary key, media_type text not null",
+    "file_chunk": "name text not null, number integer not null, content blob not null, primary key(name, number)",
+    "meta": "name text primary key, value text not null",
+    "outbox": """number integer primary key, key text not null unique, destination text not null,
+        method text not null, arguments text not null, tries integer not null, due integer not null""",
+    "tombstone": "at integer not null",  # made by an erasure alone
+}
+FILES = ("file", "file_chunk")
+ERASED = ("log", *FILES, "meta")  # the outbox stays
 
 
 class Codec(Protocol):
@@ -61,11 +59,26 @@ class Piece:
 
 
 class SqlLog:
-    """Tables are made by the first append, so that asking for an unknown run leaves nothing behind."""
+    """Tables are made by the first append, so that asking for an unknown run leaves nothing behind. `within`: what
+    their names begin with, so that several runs can have theirs in one database."""
 
-    def __init__(self, sql: Sql, codec: Codec) -> None:
+    def __init__(self, sql: Sql, codec: Codec, within: str = "") -> None:
         self._sql, self._codec = sql, codec
+        self._names = {table: f"{within}_{table}" if within else table for table in TABLES}
+        self._quoted = {table: f'"{name}"' for table, name in self._names.items()}
         self._gone = False
+
+    def _run(self, query: str, *values: Value) -> list[tuple[Value, ...]]:
+        """`query` names tables in braces."""
+        return self._sql.run(query.format(**self._quoted), *values)
+
+    def _make(self, *tables: str) -> None:
+        for table in tables:
+            self._sql.run(f"create table if not exists {self._quoted[table]}({TABLES[table]})")
+
+    def _drop(self, *tables: str) -> None:
+        for table in tables:
+            self._sql.run(f"drop table if exists {self._quoted[table]}")
 
     def exists(self) -> bool:
         return self._has("log")
@@ -74,13 +87,13 @@ class SqlLog:
         return self._has("tombstone")
 
     def _has(self, table: str) -> bool:
-        return bool(self._sql.run("select 1 from sqlite_master where type = 'table' and name = ?", table))
+        query = "select 1 from sqlite_master where type = 'table' and name = ?"
+        return bool(self._sql.run(query, self._names[table]))
 
     def load(self) -> list[Record]:
         if not self.exists():
             return []
-        columns = "seq, key, type, batch, life, by, at, agent, money, data, cut"
-        rows = self._sql.run(f"select {columns} from log order by seq")  # noqa: S608 - our own names
+        rows = self._run("select seq, key, type, batch, life, by, at, agent, money, data, cut from {log} order by seq")
         return [self._record(cast(tuple[Any, ...], row)) for row in rows]
 
     def append(
@@ -101,66 +114,63 @@ class SqlLog:
 
     def _taken(self, records: Sequence[Record]) -> str | None:
         """The first of the keys or seqs that is on record already; each database says so in its own way."""
-        asked = "select 1 from log where key = ? or seq = ?"
-        return next((r.key for r in records if self.exists() and self._sql.run(asked, r.key, r.seq)), None)
+        asked = "select 1 from {log} where key = ? or seq = ?"
+        return next((r.key for r in records if self.exists() and self._run(asked, r.key, r.seq)), None)
 
     async def durable(self) -> None:
         await self._sql.durable()
 
     def file(self, name: str) -> StoredFile | None:
-        found = self.exists() and self._sql.run("select media_type from file where name = ?", name)
+        found = self.exists() and self._run("select media_type from {file} where name = ?", name)
         if not found:
             return None
-        chunks = self._sql.run("select content from file_chunk where name = ? order by number", name)
+        chunks = self._run("select content from {file_chunk} where name = ? order by number", name)
         content = b"".join(cast(bytes, chunk) for (chunk,) in chunks)
         return StoredFile(name=name, media_type=cast(str, found[0][0]), content=content)
 
     def files(self) -> Iterator[StoredFile]:
         """All of them, one in memory at a time."""
-        for (name,) in self._sql.run("select name from file order by name"):
+        for (name,) in self._run("select name from {file} order by name"):
             if file := self.file(cast(str, name)):
                 yield file
 
     # -- files in pieces, as they go from one object to another
     def piece(self, name: str, number: int) -> Piece | None:
-        found = self.exists() and self._sql.run("select media_type from file where name = ?", name)
+        found = self.exists() and self._run("select media_type from {file} where name = ?", name)
         if not found:
             return None
-        pieces = int(cast(int, self._sql.run("select count(*) from file_chunk where name = ?", name)[0][0]))
-        content = self._sql.run("select content from file_chunk where name = ? and number = ?", name, number)
+        pieces = int(cast(int, self._run("select count(*) from {file_chunk} where name = ?", name)[0][0]))
+        content = self._run("select content from {file_chunk} where name = ? and number = ?", name, number)
         return Piece(cast(str, found[0][0]), cast(bytes, content[0][0]) if content else b"", pieces)
 
     def put_piece(self, name: str, number: int, piece: Piece) -> None:
         """Also before the first append: no run exists by its files alone."""
-        for table in TABLES:
-            if table.startswith("create table if not exists file"):
-                self._sql.run(table)
-        self._sql.run("insert or replace into file(name, media_type) values(?, ?)", name, piece.media_type)
+        self._make(*FILES)
+        self._run("insert or replace into {file}(name, media_type) values(?, ?)", name, piece.media_type)
         if number < piece.of:
-            insert = "insert or replace into file_chunk(name, number, content) values(?, ?, ?)"
-            self._sql.run(insert, name, number, piece.content)
+            insert = "insert or replace into {file_chunk}(name, number, content) values(?, ?, ?)"
+            self._run(insert, name, number, piece.content)
 
     def drop_pieces(self) -> None:
         """What was put where no run came of it. Does nothing to a run that exists."""
         if not self.exists():
-            self._sql.run("drop table if exists file")
-            self._sql.run("drop table if exists file_chunk")
+            self._drop(*FILES)
 
     def meta(self, name: str) -> str | None:
         if not self.exists():
             return None
-        found = self._sql.run("select value from meta where name = ?", name)
+        found = self._run("select value from {meta} where name = ?", name)
         return cast(str, found[0][0]) if found else None
 
     def set_meta(self, name: str, value: str) -> None:
         if not self._gone:
-            self._sql.run("insert or replace into meta(name, value) values(?, ?)", name, value)
+            self._run("insert or replace into {meta}(name, value) values(?, ?)", name, value)
 
     # -- the outbox
     def outbox(self) -> list[Unsent]:
         if not self._has("outbox"):
             return []
-        rows = self._sql.run("select key, destination, method, arguments, tries, due from outbox order by number")
+        rows = self._run("select key, destination, method, arguments, tries, due from {outbox} order by number")
         return [
             Unsent(
                 send=Send(key=key, destination=to, method=method, arguments=json.loads(arguments)),
@@ -171,10 +181,10 @@ class SqlLog:
         ]
 
     def acknowledge(self, key: str) -> None:
-        self._sql.run("delete from outbox where key = ?", key)
+        self._run("delete from {outbox} where key = ?", key)
 
     def postpone(self, key: str, due: int) -> None:
-        self._sql.run("update outbox set tries = tries + 1, due = ? where key = ?", due, key)
+        self._run("update {outbox} set tries = tries + 1, due = ? where key = ?", due, key)
 
     # -- the end of it all
     def erase(self, at: int, sends: Sequence[Send] = ()) -> None:
@@ -183,11 +193,9 @@ class SqlLog:
         self._gone = True
 
     def _erase(self, at: int, sends: Sequence[tuple[Value, ...]]) -> None:
-        for (name,) in self._sql.run("select name from sqlite_master where type = 'table'"):
-            if name not in KEPT and not str(name).startswith(("sqlite_", "_cf_")):
-                self._sql.run(f'drop table "{name}"')
-        self._sql.run(TOMBSTONE)
-        self._sql.run("insert into tombstone(at) values(?)", at)
+        self._drop(*ERASED)
+        self._make("outbox", "tombstone")
+        self._run("insert into {tombstone}(at) values(?)", at)
         self._write_sends(sends)
 
     # -- rows
@@ -199,8 +207,7 @@ class SqlLog:
         sends: Sequence[tuple[Value, ...]],
     ) -> None:
         if not self.exists():
-            for table in TABLES:
-                self._sql.run(table)
+            self._make(*(table for table in TABLES if table != "tombstone"))
         for name, value in meta.items():
             self.set_meta(name, value)
         for file in files:
@@ -209,20 +216,20 @@ class SqlLog:
             for name, text in row.whole_strings.items():
                 content = text.encode("utf-8", "surrogatepass")
                 self._write_file(StoredFile(name=name, media_type="text/plain; charset=utf-8", content=content))
-            self._sql.run("insert into log values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row.values)
+            self._run("insert into {log} values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row.values)
         self._write_sends(sends)
 
     def _write_sends(self, sends: Sequence[tuple[Value, ...]]) -> None:
         columns = "key, destination, method, arguments, tries, due"
         for values in sends:
-            self._sql.run(f"insert or ignore into outbox({columns}) values(?, ?, ?, ?, 0, 0)", *values)
+            self._run(f"insert or ignore into {{outbox}}({columns}) values(?, ?, ?, ?, 0, 0)", *values)
 
     def _write_file(self, file: StoredFile) -> None:
-        self._sql.run("insert or replace into file(name, media_type) values(?, ?)", file.name, file.media_type)
-        self._sql.run("delete from file_chunk where name = ?", file.name)
+        self._run("insert or replace into {file}(name, media_type) values(?, ?)", file.name, file.media_type)
+        self._run("delete from {file_chunk} where name = ?", file.name)
         for number, start in enumerate(range(0, len(file.content), CHUNK)):
             content = file.content[start : start + CHUNK]
-            self._sql.run("insert into file_chunk(name, number, content) values(?, ?, ?)", file.name, number, content)
+            self._run("insert into {file_chunk}(name, number, content) values(?, ?, ?)", file.name, number, content)
 
     def _row(self, record: Record) -> _Row:
         encoded, money = self._codec.encode(record.event), _json(self._codec.encode_money(record.money))

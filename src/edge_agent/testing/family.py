@@ -1,9 +1,11 @@
-"""Runs and their subagents on virtual time: an object for each, and the network between them."""
+"""Runs and their subagents on virtual time, each in its own object or inline, and the network between them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import Context
+from functools import partial
 
+from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
 from edge_agent.core.events import RunCreated
 from edge_agent.core.listing import DIRECTORY
@@ -15,7 +17,7 @@ from edge_agent.loop.inbox import Inbox
 from edge_agent.loop.kin import TO_RUN, turned_away
 from edge_agent.testing.faults import Faults, Killed
 from edge_agent.testing.post import Receiver, SimulatedPost, Trouble
-from edge_agent.testing.simulated import Instance, SimulatedObject
+from edge_agent.testing.simulated import Instance, SimulatedObject, SimulatedRun
 
 LONGEST = 86_400  # seconds that runs may take to come to rest
 
@@ -23,8 +25,8 @@ LONGEST = 86_400  # seconds that runs may take to come to rest
 class SimulatedRuns:
     """Runs of a deployment. Use it inside of `in_virtual_time`.
 
-    faults: when the object of a run is to die, by its id. troubles: see SimulatedPost. on_instance is called with the
-    id of a run and each new instance of its object. reports: what the directory was told."""
+    faults: which appends of a run kill its object, by its id. troubles: see SimulatedPost. on_instance is called with
+    the id of a run and each new instance of it. reports: what the directory was told."""
 
     def __init__(
         self,
@@ -40,25 +42,36 @@ class SimulatedRuns:
         self._slice_budget, self._on_instance = slice_budget, on_instance
         self.post = SimulatedPost(self._receiver, troubles)
         self.reports: list[Send] = []
-        self.objects: dict[str, SimulatedObject] = {}
+        self.runs: dict[str, SimulatedRun] = {}
+        self._objects: dict[str, SimulatedObject] = {}
         self._driving: list[asyncio.Task[None]] = []
 
-    def of(self, run_id: str) -> SimulatedObject:
-        """The object of a run, there from the first time that somebody asks for it."""
-        if run_id not in self.objects:
-            made = self.objects[run_id] = SimulatedObject(
-                run_id,
-                lambda it: self._deployment.ports(it.journal.created, it.hub, it.journal.clock),
-                faults=self._faults(run_id),
-                vanish=self._vanish,
-                slice_budget=self._slice_budget,
-                mask=self._deployment.mask,
-                on_instance=lambda instance: self._on_instance(run_id, instance),
-                post=self.post,
-            )
-            drive = asyncio.get_running_loop().create_task(made.until(lambda: False), context=Context())
-            self._driving.append(drive)
-        return self.objects[run_id]
+    def of(self, run_id: str) -> SimulatedRun:
+        """There from the first time that somebody asks for it."""
+        if run_id not in self.runs:
+            faults, on_instance = self._faults(run_id), partial(self._on_instance, run_id)
+            whose = keys.object_of(run_id)
+            if whose == run_id:
+                self.runs[run_id] = self._objects[run_id] = self._object(run_id, faults, on_instance)
+            else:
+                self.of(whose)
+                self.runs[run_id] = self._objects[whose].inline(run_id, faults, on_instance)
+        return self.runs[run_id]
+
+    def _object(self, run_id: str, faults: Faults, on_instance: Callable[[Instance], None]) -> SimulatedObject:
+        made = SimulatedObject(
+            run_id,
+            lambda it: self._deployment.ports(it.journal.created, it.hub, it.journal.clock),
+            faults=faults,
+            vanish=self._vanish,
+            slice_budget=self._slice_budget,
+            mask=self._deployment.mask,
+            on_instance=on_instance,
+            post=self.post,
+        )
+        drive = asyncio.get_running_loop().create_task(made.until(lambda: False), context=Context())
+        self._driving.append(drive)
+        return made
 
     async def start(self, run_id: str, created: RunCreated) -> None:
         await self.of(run_id).call(lambda inbox: inbox.create(created, "", idempotent=True))
@@ -69,7 +82,7 @@ class SimulatedRuns:
             failed = [task.exception() for task in self._driving if task.done()]
             if failed and failed[0] is not None:
                 raise failed[0]
-            told = all(made.has_ended() and not made.log.outbox() for made in self.objects.values())
+            told = all(made.has_ended() and not made.log.outbox() for made in self.runs.values())
             if told and self.post.is_quiet:
                 return
             await asyncio.sleep(1)

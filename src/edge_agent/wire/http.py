@@ -15,8 +15,8 @@ from edge_agent.core.state import Status
 from edge_agent.wire.asked import Asked, Text
 from edge_agent.wire.content import MAX_ATTACHMENTS, HistoryTurn, Said, TextOrParts, said
 from edge_agent.wire.entries import TOOL_GLOB
+from edge_agent.wire.run_ids import CHOSEN_ID_PATTERN, RUN_ID_PATTERN
 
-RUN_ID_PATTERN = r"^[a-zA-Z0-9_-]{1,128}$"
 MAX_METADATA = 16_384
 MAX_TURNS = 1_000
 _MAX_COUNT = 1_000_000_000_000
@@ -104,7 +104,7 @@ class StartRun(Asked):
         default=None, description="A JSON Schema: the answer is JSON of that form, and `output` of the last event."
     )
     metadata: Metadata | None = Field(default=None, description=f"At most {MAX_METADATA} bytes as JSON.")
-    run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
+    run_id: str | None = Field(default=None, pattern=CHOSEN_ID_PATTERN, description="Absent: the server chooses one.")
 
     @field_validator("continues")
     @classmethod
@@ -168,7 +168,7 @@ class ForkRun(Asked):
         description="The seq of a record. Everything that was appended together with it comes along."
     )
     changes: ForkChanges = ForkChanges()
-    run_id: str | None = Field(default=None, pattern=RUN_ID_PATTERN, description="Absent: the server chooses one.")
+    run_id: str | None = Field(default=None, pattern=CHOSEN_ID_PATTERN, description="Absent: the server chooses one.")
 
 
 class SendMessage(Asked):

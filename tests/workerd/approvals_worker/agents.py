@@ -5,7 +5,7 @@ import json
 import js
 from workers import env
 
-from edge_agent import Agent, ToolContext, tool
+from edge_agent import Agent, ToolContext, subagent, tool
 
 
 async def _post(path: str, context: ToolContext, n: int) -> str:
@@ -32,6 +32,8 @@ async def lookup(context: ToolContext, n: int) -> str:
     return await _post("/lookup", context, n)
 
 
+strict = Agent(name="strict", tools=[charge, transfer, lookup], approval="ask-writes")
+
 agents = [
     Agent(
         name="clerk",
@@ -39,5 +41,6 @@ agents = [
         approval="ask-writes",
         approval_modes=("autopilot", "ask-writes", "ask-all", "read-only"),
     ),
-    Agent(name="strict", tools=[charge, transfer, lookup], approval="ask-writes"),
+    strict,
+    Agent(name="boss", tools=[subagent(strict, isolation="inline")]),
 ]

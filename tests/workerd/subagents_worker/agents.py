@@ -7,6 +7,7 @@ import js
 from workers import env
 
 from edge_agent import Agent, Limits, ToolContext, subagent, tool
+from edge_agent.subagent import Isolation
 
 
 async def _post(path: str, context: ToolContext, **fields: Any) -> str:
@@ -42,16 +43,29 @@ researcher = Agent(
 patient = {"description": "Takes its time.", "model": "openai-compatible/slow-text-900"}
 asking = {"description": "Asks before it orders.", "model": "openai-compatible/ordering"}
 
-agents = [
-    Agent(
-        name="boss",
+profiles = {"patient": patient, "asking": asking}
+
+
+def boss(name: str, isolation: Isolation) -> Agent:
+    return Agent(
+        name=name,
         model="openai-compatible/boss",
-        tools=[subagent(researcher, profiles={"patient": patient, "asking": asking}), lookup],
+        tools=[subagent(researcher, profiles=profiles, isolation=isolation), lookup],
         limits=Limits(max_total_tokens=2_000_000),
-    ),
-    Agent(
-        name="hurried",
+    )
+
+
+def hurried(name: str, isolation: Isolation) -> Agent:
+    return Agent(
+        name=name,
         model="openai-compatible/hurried",
-        tools=[subagent(researcher, profiles={"patient": patient, "asking": asking}, timeout=1.0)],
-    ),
+        tools=[subagent(researcher, profiles=profiles, timeout=1.0, isolation=isolation)],
+    )
+
+
+agents = [
+    boss("boss-object", "object"),
+    boss("boss-inline", "inline"),
+    hurried("hurried-object", "object"),
+    hurried("hurried-inline", "inline"),
 ]

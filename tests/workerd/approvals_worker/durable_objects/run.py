@@ -6,7 +6,7 @@ from typing import Any
 import js
 
 from durable_objects.wiring import deployment_of, post_of
-from edge_agent.cloudflare.live_run import LiveRun
+from edge_agent.cloudflare.live_runs import LiveRuns
 from edge_agent.cloudflare.run_object import RunObject
 
 
@@ -18,9 +18,9 @@ class Run(RunObject):
         super().__init__(ctx, env)
         self._instance = uuid.uuid4().hex[:8]
 
-    def _live(self) -> LiveRun:
+    def _runs(self) -> LiveRuns:
         first = self._kept is None
-        live = super()._live()
+        runs = super()._runs()
         if first:
-            js.console.log(f"instance {self._instance} has read {live.run_id}")
-        return live
+            js.console.log(f"instance {self._instance} has read {runs.own}")
+        return runs
