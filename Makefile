@@ -10,7 +10,7 @@ VENV := .venv/bin
 TOOLS := PATH="$(CURDIR)/node_modules/.bin:$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev test test-faults check format lock deploy
+.PHONY: help setup dev test test-faults bench check format lock deploy
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: setup ## run the whole test suite [ARGS="-k name"]
 
 test-faults: setup ## the long draw of crashes and kills [ARGS="--seed 7"]
 	@$(TOOLS) $(VENV)/python -m pytest tests/faults --long-draw $(ARGS)
+
+bench: setup ## what a round costs beside one with nothing around it [ARGS="--runs 30"]
+	@$(TOOLS) PYTHONPATH=src $(VENV)/python -m bench.rounds $(ARGS)
 
 check: setup ## lint, format, types, layers, size of the bundle
 	@$(VENV)/ruff check

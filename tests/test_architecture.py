@@ -52,7 +52,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 OURS = python_files("src", "durable_objects")
-EVERYTHING = [*OURS, *python_files("tests", "scripts")]
+EVERYTHING = [*OURS, *python_files("tests", "scripts", "bench")]
 
 
 def module_of(path: Path) -> str:

@@ -96,12 +96,23 @@ def until(look: Callable[[], T], good: Callable[[T], object] = bool) -> T:
 
 def events_of(socket: ClientConnection) -> Iterator[Event]:
     """One frame is one event or an array of them; until the server closes."""
-    try:
-        for message in socket:
-            parsed = json.loads(message)
-            yield from parsed if isinstance(parsed, list) else [parsed]
-    except ConnectionClosed:
-        return
+    for message in _messages(socket):
+        parsed = json.loads(message)
+        yield from parsed if isinstance(parsed, list) else [parsed]
+
+
+def _messages(socket: ClientConnection) -> Iterator[str | bytes]:
+    """Until the server has said that it closes. The end of the TCP connection, which `recv` waits for, comes some ten
+    seconds later in workerd."""
+    while True:
+        try:
+            yield socket.recv(timeout=0.05)
+        except TimeoutError:
+            if socket.protocol.close_rcvd is not None:
+                socket.close()
+                return
+        except ConnectionClosed:
+            return
 
 
 def types(events: list[Event]) -> list[str]:
