@@ -13,7 +13,7 @@ from edge_agent.model_choice import ModelChoice
 from edge_agent.prompting import prompting_of
 from edge_agent.reach import everyone, with_runs_of_their_own
 from edge_agent.tools.mcp_server import McpServer
-from edge_agent.wire.http import AgentInfo, ToolInfo, ToolsAnswer
+from edge_agent.wire.http_answers import AgentInfo, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
 VERSION = "0.1.0"

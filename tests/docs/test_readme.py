@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from edge_agent.core.events import Event, PassingEvent
 from edge_agent.core.limits import Limits
 from edge_agent.core.state import RunState
-from edge_agent.wire.http import Problem, RunStartedAnswer
+from edge_agent.wire.http_answers import Problem, RunStartedAnswer
 from edge_agent.wire.settings import Settings
 from scripts.local_model import cache
 from scripts.serve import serve

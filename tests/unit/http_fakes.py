@@ -23,7 +23,8 @@ from edge_agent.testing import MemoryDirectory, memory_library
 from edge_agent.wire.console import Console
 from edge_agent.wire.content import said
 from edge_agent.wire.export import Exported
-from edge_agent.wire.http import AgentInfo, StartRun, ToolInfo, ToolsAnswer
+from edge_agent.wire.http import StartRun
+from edge_agent.wire.http_answers import AgentInfo, ToolInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
 TOKEN = "token-of-alice"

@@ -5,7 +5,8 @@ from fastapi import APIRouter
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
 from edge_agent.wire.content import HistoryTurn
-from edge_agent.wire.http import CompactedAnswer, CompactHistory
+from edge_agent.wire.http import CompactHistory
+from edge_agent.wire.http_answers import CompactedAnswer
 
 
 def context_routes(deps: Deps) -> APIRouter:

@@ -12,7 +12,8 @@ from edge_agent.http.ports import Deps
 from edge_agent.http.run_id import RunId
 from edge_agent.http.run_routes import IdempotencyKey, exists, fingerprint, id_of, started_fields
 from edge_agent.http.run_tokens import run_token
-from edge_agent.wire.http import ForkRun, RunForkedAnswer
+from edge_agent.wire.http import ForkRun
+from edge_agent.wire.http_answers import RunForkedAnswer
 
 
 def fork_routes(deps: Deps) -> APIRouter:

@@ -16,7 +16,7 @@ from edge_agent.http.auth import is_same_origin
 from edge_agent.http.mcp_links import CALLBACK, DOCUMENT, PATH, ConnectionId, link_to, opened_link, opened_state
 from edge_agent.http.openapi import HTML, problems
 from edge_agent.http.ports import Deps
-from edge_agent.wire.http import ClientDocument, ConnectionAnswer
+from edge_agent.wire.http_answers import ClientDocument, ConnectionAnswer
 
 ServerName = Annotated[str, Path(max_length=32, description="As it is configured, with `auth`.")]
 LinkToken = Annotated[str, Path(min_length=1, max_length=600, description="The last part of a `link`.")]

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
-from edge_agent.wire.http import AgentsAnswer, ConfigFault, Health, ToolsAnswer
+from edge_agent.wire.http_answers import AgentsAnswer, ConfigFault, Health, ToolsAnswer
 
 
 def offer_routes(deps: Deps) -> APIRouter:

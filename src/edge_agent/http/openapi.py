@@ -14,7 +14,7 @@ from edge_agent.core.events import PassingEvent, RecordedEvent
 from edge_agent.core.messages import JsonObject
 from edge_agent.http.problems import MEDIA_TYPE
 from edge_agent.http.routing import OPEN_PATHS, is_link
-from edge_agent.wire.http import Problem
+from edge_agent.wire.http_answers import Problem
 
 JSON_LINES = "application/x-ndjson"
 _REFERENCE = "#/components/schemas/{model}"

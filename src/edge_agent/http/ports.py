@@ -17,7 +17,8 @@ from edge_agent.core.skills import Skill
 from edge_agent.http.mcp_links import ConnectionId
 from edge_agent.wire.console import Console
 from edge_agent.wire.export import Exported
-from edge_agent.wire.http import AgentInfo, StartRun, ToolsAnswer
+from edge_agent.wire.http import StartRun
+from edge_agent.wire.http_answers import AgentInfo, ToolsAnswer
 from edge_agent.wire.settings import Settings
 
 RunMethod = Literal[

@@ -7,7 +7,7 @@ from edge_agent.http.openapi import JSON_LINES, problems
 from edge_agent.http.ports import Deps
 from edge_agent.http.routing import MOST_LOG
 from edge_agent.wire import export
-from edge_agent.wire.http import ReplayAnswer
+from edge_agent.wire.http_answers import ReplayAnswer
 
 _BODY: JsonObject = {
     "required": True,

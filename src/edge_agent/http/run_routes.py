@@ -23,14 +23,8 @@ from edge_agent.http.ports import Deps, RunMethod
 from edge_agent.http.run_id import RunId
 from edge_agent.http.run_tokens import run_token
 from edge_agent.wire.content import lent
-from edge_agent.wire.http import (
-    CancelRun,
-    GiveAnswer,
-    Links,
-    ResumeRun,
-    RunStartedAnswer,
-    StartRun,
-)
+from edge_agent.wire.http import CancelRun, GiveAnswer, ResumeRun, StartRun
+from edge_agent.wire.http_answers import Links, RunStartedAnswer
 
 QuestionId = Annotated[
     str, Path(min_length=1, max_length=300, description="From `waiting_for.questions` of the state.")

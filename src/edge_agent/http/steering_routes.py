@@ -9,7 +9,8 @@ from fastapi.responses import JSONResponse
 from edge_agent.http.openapi import problems
 from edge_agent.http.ports import Deps
 from edge_agent.http.run_id import RunId
-from edge_agent.wire.http import CancelledStep, CancelledSubagent, CancelRun, MessageTaken, SendMessage
+from edge_agent.wire.http import CancelRun, SendMessage
+from edge_agent.wire.http_answers import CancelledStep, CancelledSubagent, MessageTaken
 
 CallId = Annotated[str, Path(min_length=1, max_length=64, description="From `subagents` of the state.")]
 MessageKey = Annotated[
