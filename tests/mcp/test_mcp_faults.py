@@ -11,7 +11,8 @@ from edge_agent.core.errors import OutcomeUnknown, ToolError
 from edge_agent.tools.mcp_faults import Unreachable
 from edge_agent.tools.toolbox import Toolbox
 from tests.mcp.conftest import Desk, our_tasks, tool_of
-from tests.servers.mcp_server import Fault, McpTestServer, served
+from tests.servers.mcp_door import Fault
+from tests.servers.mcp_server import McpTestServer, served
 
 pytestmark = pytest.mark.mcp
 
