@@ -66,7 +66,7 @@ class SqlLog:
         self._sql, self._codec = sql, codec
         self._names = {table: f"{within}_{table}" if within else table for table in TABLES}
         self._quoted = {table: f'"{name}"' for table, name in self._names.items()}
-        self._gone = False
+        self._there = self._gone = False
 
     def _run(self, query: str, *values: Value) -> list[tuple[Value, ...]]:
         """`query` names tables in braces."""
@@ -81,7 +81,9 @@ class SqlLog:
             self._sql.run(f"drop table if exists {self._quoted[table]}")
 
     def exists(self) -> bool:
-        return self._has("log")
+        """Asked before every append: once there, it is only this that erases it."""
+        self._there = self._there or (not self._gone and self._has("log"))
+        return self._there
 
     def erased(self) -> bool:
         return self._has("tombstone")
@@ -190,7 +192,7 @@ class SqlLog:
     def erase(self, at: int, sends: Sequence[Send] = ()) -> None:
         out = [_outgoing(send) for send in sends]
         self._sql.transaction(lambda: self._erase(at, out))
-        self._gone = True
+        self._there, self._gone = False, True
 
     def _erase(self, at: int, sends: Sequence[tuple[Value, ...]]) -> None:
         self._drop(*ERASED)
