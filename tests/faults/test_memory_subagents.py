@@ -412,6 +412,21 @@ def test_a_run_whose_only_child_is_stopped_goes_on_with_what_that_has_not_used(l
                 assert sum(world.happened.values()) >= 1, "the call that came after it is made"
 
 
+def test_a_child_that_was_stopped_while_it_waited_for_a_person_has_not_made_the_call() -> None:
+    people = (Person("boss", "s1/r1/c0/call", stops(0), 2.0),)
+    family = Family(
+        name="asking",
+        boss=lambda turn, _: tasks("a", profile="careful") if turn == 0 else "so be it",
+        child=lambda turn, _: Answer(calls=(("pay", {}), ("pay", {}))),
+        people=people,
+    )
+    world = FamilyWorld(family).lived()
+    check(world)
+    child = world.logs[world.places["s1/r1/c0"]]
+    assert [record.key for record in child if record.type == "tool.approval-requested"]
+    assert (world.state().spent.tool_calls, sum(world.happened.values())) == (1, 0), "its own call, and none of the child"
+
+
 def test_a_child_that_says_nothing_is_not_waited_for_without_end() -> None:
     """It cannot be reached, so it keeps its reserve, and the run ends with what is left beside that."""
     people = (Person("boss", "s1/r1/c0/call", stops(0), 0.3),)

@@ -7,7 +7,7 @@ import pytest
 
 from edge_agent import Compaction, tool
 from edge_agent.core.errors import ModelError
-from edge_agent.core.events import Boundary, ContextCompacted, ModelFailed, ModelRefused
+from edge_agent.core.events import Boundary, ContextCompacted, Mode, ModelFailed, ModelRefused, RunCompleted
 from edge_agent.core.limits import Limits
 from edge_agent.core.messages import AssistantMessage, ToolMessage, Turn
 from edge_agent.core.model import ModelRequest
@@ -136,3 +136,30 @@ def test_a_stage_of_a_planned_run_is_folded_harder_too(stage: str) -> None:
     assert lived.state.compacted_history is not None
     assert len(lived.state.compacted_history) == 1
     assert f"{stage}/overflow" in lived.all_keys()
+
+
+@pytest.mark.parametrize("mode", ["direct", "planned"])
+def test_an_answer_that_has_to_be_mended_is_asked_for_with_less_too(mode: Mode) -> None:
+    """The call that mends it sends the answer and what is wrong with it on top of all the rest."""
+
+    def says(request: ModelRequest) -> Any:
+        stage = (request.metadata or {})["stage"]
+        if stage == "plan":
+            return json.dumps({"thought": "", "steps": [{"id": "a", "description": "look"}]})
+        if stage == "compact":
+            return "a summary"
+        mended = "That could not be used" in request.messages[-1].text
+        if mended and len(request.messages) > 6:
+            return ModelError("context-overflow", "the prompt is too long", retryable=False)
+        return json.dumps({"seats": 3}) if mended else "three seats"
+
+    history = tuple(Turn(role="user", text=f"{number} {WORDS}") for number in range(8))
+    schema = {"type": "object", "properties": {"seats": {"type": "integer"}}}
+    model = ScriptedModel(answers=[says] * 20)
+    lived = live(Setting(model=model, mode=mode, history=history, output_schema=schema))
+    end = lived.end
+    assert isinstance(end, RunCompleted), end
+    assert end.output == {"seats": 3}
+    scope = "output" if mode == "direct" else "final"
+    assert {f"{scope}/mend0/overflow", f"{scope}/mend0/compacted", f"{scope}/mend0/a1"} <= {*lived.all_keys()}
+    assert model.requests[-1].messages[-2].text == "three seats"

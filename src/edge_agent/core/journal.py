@@ -101,6 +101,11 @@ class Journal:
     def spent(self) -> Amount:
         return total_of(self.money.values())
 
+    def spent_with(self, *drafts: Draft) -> Amount:
+        """As it will be when these are on record."""
+        said = {key: amount for draft in drafts for key, amount in draft.money.items()}
+        return total_of({**self.money, **said}.values())
+
     @property
     def last(self) -> Record:
         return next(reversed(self.records.values()))

@@ -53,12 +53,13 @@ def close(run_id: str, journal: Journal, end: Terminal) -> None:
         Draft(key=f"msg/{m.message_id}/end", event=MessageUndelivered(message_id=m.message_id, text=m.text))
         for m in left
     ]
-    # An open attempt is settled at its reserve, so what is spent now is what was spent in the end.
-    end = replace(end, undelivered=tuple(message.message_id for message in left), cost_usd=journal.spent.usd)
+    outcomes = _open(journal)
+    spent = journal.spent_with(*outcomes)
+    end = replace(end, undelivered=tuple(message.message_id for message in left), cost_usd=spent.usd)
     sends = [kin.cancel(run_id, key, started, _how(journal)) for key, started in journal.open_children()]
     if parent := journal.created.parent:
-        sends.append(kin.result(run_id, parent, end, journal.spent, journal.life))
-    journal.append("note", *_open(journal), *lost, Draft(key=keys.end(journal.life), event=end), sends=sends)
+        sends.append(kin.result(run_id, parent, end, spent, journal.life))
+    journal.append("note", *outcomes, *lost, Draft(key=keys.end(journal.life), event=end), sends=sends)
 
 
 def _how(journal: Journal) -> str:

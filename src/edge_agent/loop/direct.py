@@ -83,10 +83,18 @@ async def direct(walk: Walk) -> Ending:
     reason = worked.stop or ("max_tokens" if worked.finish_reason == "length" else "stop")
     if worked.finish_reason is None:
         return Ending(reason, worked.text)
-    request = _request(work, talk, (), final=False)
-    before = replace(request, messages=request.messages[:-1])
-    form = await in_form(walk, "output", worked.text, Asked(lambda: before, walk.models))
+    form = await in_form(walk, "output", worked.text, _answered(walk, work, talk))
     return Ending(reason, form.text, form.value)
+
+
+def _answered(walk: Walk, work: Assignment, talk: Talk) -> Asked:
+    """The conversation before its last answer."""
+
+    def request() -> ModelRequest:
+        whole = _request(work, talk, (), final=False)
+        return replace(whole, messages=whole.messages[:-1])
+
+    return Asked(request, walk.models, lambda key: harder(walk, _context(work, key, talk), None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,8 @@ async def synthesize(walk: Walk, work: Work) -> Ending:
         answered = (await ask(walk, question)).answered
     except Stopped:
         return Ending("budget", last)
-    form = await in_form(walk, "final", answered.message.text, Asked(question.build, question.models))
+    asked = Asked(question.build, question.models, lambda key: harder(walk, _context(walk, key, work), None))
+    form = await in_form(walk, "final", answered.message.text, asked)
     return Ending(_reason(work, cut=answered.finish_reason == "length"), form.text, form.value)
 
 

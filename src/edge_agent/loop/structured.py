@@ -12,6 +12,7 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask
+from edge_agent.loop.tries import Shorter
 from edge_agent.loop.walk import Walk
 
 _FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
@@ -32,10 +33,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was answered, and by which models."""
+    """What was answered, and by which models. shorter: of the call under that key, see Tries."""
 
     request: Callable[[], ModelRequest]
     models: tuple[str, ...]
+    shorter: Callable[[str], Shorter | None]
 
 
 async def in_form(walk: Walk, key: str, text: str, asked: Asked) -> Output:
@@ -92,4 +94,5 @@ def _mending(walk: Walk, key: str, asked: Asked, text: str, fault: str) -> Quest
         cap=budget.final_cap(walk.created.limits, walk.ports.context_window),
         kept=Amount,
         models=asked.models,
+        shorter=asked.shorter(key),
     )
