@@ -69,6 +69,7 @@ def child_result(inbox: Inbox, said: JsonObject) -> None:
     elif journal.ended:
         settling.keep(journal, key, said)
     else:
+        inbox.driver.wake()
         journal.append("input", settling.settled(key, started, said))
 
 
