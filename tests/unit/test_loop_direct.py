@@ -13,6 +13,7 @@ from edge_agent.core.events import (
     ModelAnswered,
     ModelRefused,
     ModelRequested,
+    RunCancelled,
     RunCompleted,
     StepReasoningDelta,
     StepTextDelta,
@@ -27,7 +28,7 @@ from edge_agent.core.usage import Usage
 from edge_agent.loop import prompts
 from edge_agent.models.scripted import Answer, ScriptedModel
 from edge_agent.tools.toolbox import Toolbox
-from tests.unit.loop_kit import Lived, Setting, live
+from tests.unit.loop_kit import Lived, Setting, cancels, live
 
 
 @tool(read_only=True)
@@ -250,6 +251,8 @@ def test_a_configuration_that_broke_since_the_start_fails_the_run_at_once() -> N
     lived = live(Setting(model=ScriptedModel(answers=[]), ports=broken))
     assert lived.error.kind == "config"
     assert lived.object.rings == 1
+    cancelled = live(Setting(model=ScriptedModel(answers=[]), ports=broken, acts={"life/0": cancels}))
+    assert isinstance(cancelled.end, RunCancelled), "what a person wanted wins"
 
 
 @pytest.mark.parametrize("names", [("look",), ("look", "docs__one")])

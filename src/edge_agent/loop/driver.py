@@ -155,7 +155,9 @@ class Driver:
         try:
             ports = self.current = self._ports()
         except ConfigError as error:
-            close.close(self.run_id, self.journal, close.failed(self.journal, close.why(error)))
+            cancelled = keys.cancel(self.journal.life) in self.journal.records
+            end = close.cancelled(self.journal) if cancelled else close.failed(self.journal, close.why(error))
+            close.close(self.run_id, self.journal, end)
             return
         try:
             while not self.journal.ended and await self._walk(ports, slice_):
