@@ -5,11 +5,10 @@ Each child runs once and its result arrives once, whatever died: the parent's ob
 """
 
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ import pytest
 
 from edge_agent.core import keys
 from tests.conftest import Figure
+from tests.faults.kills import Kill, how_many, intents_of
 from tests.faults.stand import Stand
 from tests.servers.running import Running, running
-from tests.workerd.client import Api, Event, types, whole
+from tests.workerd.client import Api, Event, every, types, until, whole
 
 pytestmark = pytest.mark.workerd
 WORKER = Path(__file__).parent.parent / "workerd" / "subagents_worker"
@@ -27,6 +27,7 @@ KILLS, LONG_DRAW = 2, 30  # two: of the runtime alone, and of everything while n
 CHILDREN = 8
 EFFECTS = 5  # tool calls of a child, undisturbed
 LAST_TURN = 1  # of the boss
+PATIENCE = 90.0  # seconds, for all of them
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +62,14 @@ def test_kills_at_random_moments_cost_no_child_and_no_result(
     figure: Figure,
     request: pytest.FixtureRequest,
 ) -> None:
-    kills = request.config.getoption("--kills") or (LONG_DRAW if request.config.getoption("--long-draw") else KILLS)
+    kills = how_many(request.config, few=KILLS, long_draw=LONG_DRAW)
     landed: Counter[str] = Counter()
     lost = 0
     for number in range(kills):
         effects = draw.randrange(CHILDREN * EFFECTS + 1)
-        kill = Plan(
-            inline=isolation == "inline",
-            everything=number % 2 == 1,
-            quiet=number % 4 in (1, 2),
-            effects=effects,
-            later=draw.uniform(0.0, 0.3),
-        )
-        family = _one_kill(stand, tool_server, model_server, kill)
+        later = draw.uniform(0.0, 0.3)
+        kill = Kill(everything=number % 2 == 1, quiet=number % 4 in (1, 2), effects=effects, later=later)
+        family = _one_kill(stand, tool_server, model_server, kill, inline=isolation == "inline")
         family.check(tool_server.log())
         landed[family.where] += 1
         lost += family.lost
@@ -84,28 +80,16 @@ def test_kills_at_random_moments_cost_no_child_and_no_result(
     assert landed["a run that had ended"] <= kills // 2, "most kills came too late to show anything"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One kill, `later` seconds after so many effects of the children."""
-
-    inline: bool
-    everything: bool
-    quiet: bool
-    effects: int
-    later: float
-
-
-def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> "Family":
+def _one_kill(stand: Stand, tools: Running, model: Running, kill: Kill, *, inline: bool) -> "Family":
+    """`effects` of the kill are those of the children."""
     asked = len(model.log())
     with Api(stand.server.url) as api:
-        run_id = api.start(agent="boss-inline" if kill.inline else "boss-object")
-    children = [keys.child(run_id, f"s1/r1/c{number}", inline=kill.inline) for number in range(CHILDREN)]
-    _until(lambda: sum(seen.get("run") in children for seen in tools.log()) >= kill.effects)
-    time.sleep(kill.later)  # the moment of the kill, not a wait for anything
-    killed = datetime.now(UTC)
-    stand.kill_everything() if kill.everything else stand.kill_runtime()
+        run_id = api.start(agent="boss-inline" if inline else "boss-object")
+    children = [keys.child(run_id, f"s1/r1/c{number}", inline=inline) for number in range(CHILDREN)]
+    until(lambda: sum(seen.get("run") in children for seen in tools.log()) >= kill.effects, seconds=PATIENCE)
+    killed = kill.deal(stand)
     if kill.quiet:  # nobody asks the objects: what goes on goes on by itself
-        _until(lambda: any(map(_is_the_last, model.log()[asked:])))
+        until(lambda: any(map(_is_the_last, model.log()[asked:])), seconds=PATIENCE)
     else:
         stand.server.wait_until_ready()
     with Api(stand.server.url) as api:
@@ -118,13 +102,6 @@ def _one_kill(stand: Stand, tools: Running, model: Running, kill: Plan) -> "Fami
 
 def _is_the_last(seen: dict[str, Any]) -> bool:
     return seen["scenario"] == "boss" and seen["turn"] == LAST_TURN and seen["done"]
-
-
-def _until(good: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not good():
-        assert time.monotonic() < deadline, "the run does not go on"
-        time.sleep(0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +133,7 @@ class Family:
         self._check_money()
 
     def _check_results(self) -> None:
-        started = [record for record in self.records if record["type"] == "subagent.started"]
+        started = every(self.records, "subagent.started")
         results = [record for record in self.records if record["key"].endswith("/result")]
         assert [record["child_run_id"] for record in started] == self.children, "in the order of the calls, each once"
         assert types(results) == ["subagent.completed"] * CHILDREN
@@ -167,14 +144,8 @@ class Family:
     def _check_effects(self, effects: list[dict[str, Any]]) -> None:
         """Nothing that is not to be repeated happened twice, and nothing happened that is not on record."""
         for child in self.children:
-            intents = [record for record in self.logs[child] if record["type"] == "tool.called"]
-            happened = Counter(effect["key"] for effect in effects if effect.get("run") == child)
-            begun = Counter(intent["idempotency_key"] for intent in intents)
-            assert set(happened) <= set(begun), "an effect without a record"
-            for intent in intents:
-                key = intent["idempotency_key"]
-                assert happened[key] <= (begun[key] if intent["safe_to_repeat"] else 1), intent["key"]
-            assert len(begun) == EFFECTS
+            of_child = [effect for effect in effects if effect.get("run") == child]
+            assert len(intents_of(self.logs[child], of_child)) == EFFECTS
 
     def _check_models(self) -> None:
         """Exactly one real call for each attempt, but for those that were lost before they left."""

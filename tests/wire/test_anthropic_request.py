@@ -2,77 +2,36 @@
 
 import json
 from itertools import product
-from typing import Any
 
 import pytest
 
 from edge_agent.core.canonical import canonical
-from edge_agent.core.messages import AssistantMessage, Message, OpaquePart, ToolCall, ToolMessage, ToolSpec, UserMessage
-from edge_agent.core.model import ModelRequest, PromptCache, Thinking
-from edge_agent.models.adapter import Call
-from edge_agent.models.anthropic import Anthropic
-from edge_agent.models.anthropic.layout import blocks_of
-from edge_agent.models.endpoint import Endpoint, Profile
+from edge_agent.core.messages import AssistantMessage, Message, OpaquePart, ToolSpec, UserMessage
+from edge_agent.core.model import PromptCache
+from edge_agent.models.endpoint import Profile
 from tests.conftest import Figure
-from tests.wire.anthropic_rules import faults
-
-Json = dict[str, Any]
-ADD = ToolSpec(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
-NOW = ToolSpec(name="now", description="The time.", parameters={"type": "object"})
-USER = UserMessage(text="hi")
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {"x": {"type": "integer"}},
-    "required": ["x"],
-    "additionalProperties": False,
-}
-CACHE = PromptCache(key="k")
-BUDGETED, ADAPTIVE, ALWAYS = "claude-sonnet-4-5-20250929", "claude-opus-4-8", "claude-opus-5-5"
-OLD, DEMANDS = "claude-3-5-haiku-latest", "claude-sonnet-4-20250514"
-MODELS = (
-    OLD, "claude-3-haiku-20240307", "claude-3-7-sonnet-20250219", DEMANDS, "claude-opus-4-1",
-    BUDGETED, "claude-opus-4-5", "claude-haiku-4-5", "claude-opus-4-6", ADAPTIVE, "claude-sonnet-5", "claude-opus-5",
-    "claude-haiku-5-5", "claude-sonnet-5-5", ALWAYS, "claude-fable-5-1", "claude-fable-5", "claude-mythos-preview",
-)  # fmt: skip
-WISHES: tuple[Thinking | None, ...] = (None, "none", "minimal", "low", "medium", "high", "xhigh", 500, 3_000, 100_000)
-THOUGHT: Json = {"type": "thinking", "thinking": "Hm.", "signature": "sig-1"}
-REDACTED: Json = {"type": "redacted_thinking", "data": "EsAB"}
-
-
-def endpoint(profile: Profile | None = None, **more: Any) -> Endpoint:
-    fields: Json = {"key": "sk-1", "key_header": "x-api-key", **more}
-    return Endpoint(provider="anthropic", base_url="https://api.example.com/v1", profile=profile or Profile(), **fields)
-
-
-def request(**more: Any) -> ModelRequest:
-    fields: Json = {"system": "Be brief.", "messages": (USER,), "max_output_tokens": 4_000, **more}
-    return ModelRequest(**fields)
-
-
-def call(asked: ModelRequest, model: str = ADAPTIVE, profile: Profile | None = None, **more: Any) -> Call:
-    """The call, which must break no rule."""
-    made = Anthropic().call(asked, endpoint(profile, **more), model)
-    ours = [block for message in asked.messages if isinstance(message, AssistantMessage)
-            for part in message.opaque if part.provider == "anthropic" for block in part.data["blocks"]]  # fmt: skip
-    assert faults(made.body, made.headers, lambda block: block in ours) == []
-    return made
-
-
-def body(asked: ModelRequest, model: str = ADAPTIVE, profile: Profile | None = None, **more: Any) -> Json:
-    return call(asked, model, profile, **more).body
-
-
-def calling(*ids: str, text: str = "", opaque: tuple[OpaquePart, ...] = ()) -> AssistantMessage:
-    calls = tuple(ToolCall(id=id_, name="add", arguments={"a": 1}) for id_ in ids)
-    return AssistantMessage(text=text, calls=calls, opaque=opaque)
-
-
-def result(id_: str, text: str = "2", *, ok: bool = True) -> ToolMessage:
-    return ToolMessage(call_id=id_, name="add", text=text, ok=ok)
-
-
-def opaque(*blocks: Json, model: str = BUDGETED, provider: str = "anthropic") -> OpaquePart:
-    return OpaquePart(provider=provider, model=model, data={"blocks": list(blocks)})
+from tests.wire.messages_calls import (
+    ADAPTIVE,
+    ADD,
+    ALWAYS,
+    BUDGETED,
+    CACHE,
+    DEMANDS,
+    MODELS,
+    NOW,
+    OLD,
+    SCHEMA,
+    THOUGHT,
+    USER,
+    WISHES,
+    Json,
+    body,
+    call,
+    calling,
+    opaque,
+    request,
+    result,
+)
 
 
 def test_the_plain_request_has_no_field_it_does_not_need() -> None:
@@ -170,114 +129,6 @@ def test_a_result_whose_call_is_gone_is_told_in_words_and_a_call_without_result_
     assert [block["type"] for block in told] == ["tool_result", "text"]
     assert told[0]["is_error"]
     assert "lost" in told[1]["text"]
-
-
-# -- thoughts of earlier answers
-def test_an_answer_is_shown_again_exactly_as_it_was() -> None:
-    layout = (THOUGHT, {"text": 3}, {"call": 0}, REDACTED, {"text": 2}, {"call": 1})
-    answer = calling("a1", "b2", text="ab cd", opaque=(opaque(*layout),))
-    messages = (USER, answer, result("a1"), result("b2"))
-    told = body(request(messages=messages, tools=(ADD,), thinking="high"), BUDGETED)["messages"][1]["content"]
-    assert told == [
-        THOUGHT,
-        {"type": "text", "text": "ab "},
-        {"type": "tool_use", "id": "a1", "name": "add", "input": {"a": 1}},
-        REDACTED,
-        {"type": "text", "text": "cd"},
-        {"type": "tool_use", "id": "b2", "name": "add", "input": {"a": 1}},
-    ]
-
-
-def test_text_that_was_changed_since_and_calls_the_layout_does_not_know_are_all_there() -> None:
-    answer = calling("a1", text="much longer", opaque=(opaque(THOUGHT, {"text": 3}, REDACTED, {"text": 2}),))
-    blocks = blocks_of(answer, "anthropic", BUDGETED, thinks=True)
-    assert [block["type"] for block in blocks] == ["thinking", "text", "redacted_thinking", "tool_use"]
-    assert blocks[1]["text"] == "much longer"
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        opaque(THOUGHT, {"text": 2}, model=ADAPTIVE),
-        opaque(THOUGHT, provider="bedrock"),
-        OpaquePart(provider="openai", data={"message": {"reasoning_content": "x"}}),
-    ],
-)
-def test_thoughts_of_another_provider_or_model_are_left_out_whole(part: OpaquePart) -> None:
-    messages = (USER, AssistantMessage(text="ok", opaque=(part,)), USER)
-    told = body(request(messages=messages, thinking="high"), BUDGETED)
-    assert told["thinking"]["type"] == "enabled"
-    assert told["messages"][1]["content"] == [{"type": "text", "text": "ok"}]
-
-
-def test_thoughts_are_not_shown_while_the_model_may_not_think_and_again_when_it_may() -> None:
-    messages = (USER, AssistantMessage(text="ok", opaque=(opaque(THOUGHT, {"text": 2}),)), USER)
-    wishes: tuple[Thinking | None, ...] = (None, "none", "low")
-    told = [body(request(messages=messages, thinking=wish), BUDGETED)["messages"][1]["content"] for wish in wishes]
-    assert [len(content) for content in told] == [1, 1, 2]
-
-
-def test_an_answer_of_thoughts_alone_is_left_out() -> None:
-    messages = (USER, AssistantMessage(opaque=(opaque(THOUGHT),)), USER)
-    assert len(body(request(messages=messages, thinking="high"), BUDGETED)["messages"]) == 1
-
-
-def test_calls_that_began_without_a_thought_are_answered_without_thinking() -> None:
-    foreign = (USER, calling("a1"), result("a1"))
-    made = call(request(messages=foreign, tools=(ADD,), thinking="high"), BUDGETED)
-    assert made.body["thinking"] == {"type": "disabled"}
-    assert "until the next question" in made.warnings[0]
-    assert body(request(messages=(*foreign, AssistantMessage(text="ok"), USER), tools=(ADD,), thinking="high"),
-                BUDGETED)["thinking"]["type"] == "enabled"  # fmt: skip
-    own = (USER, calling("a1", opaque=(opaque(THOUGHT, {"call": 0}),)), result("a1"), calling("b2"), result("b2"))
-    assert body(request(messages=own, tools=(ADD,), thinking="high"), BUDGETED)["thinking"]["type"] == "enabled"
-
-
-# -- thinking
-@pytest.mark.parametrize(
-    "model, wish, config, effort",
-    [
-        (OLD, "high", None, None),
-        (BUDGETED, None, None, None),
-        (BUDGETED, "none", {"type": "disabled"}, None),
-        (BUDGETED, "low", {"type": "enabled", "budget_tokens": 2_048}, None),
-        (BUDGETED, "xhigh", {"type": "enabled", "budget_tokens": 3_000}, None),
-        (BUDGETED, 500, {"type": "enabled", "budget_tokens": 1_024}, None),
-        ("claude-opus-4-6", 2_000, {"type": "enabled", "budget_tokens": 2_000}, None),
-        ("claude-opus-4-6", "xhigh", {"type": "adaptive", "display": "summarized"}, "max"),
-        (ADAPTIVE, None, None, None),
-        (ADAPTIVE, "none", {"type": "disabled"}, None),
-        (ADAPTIVE, "minimal", {"type": "adaptive", "display": "summarized"}, "low"),
-        (ADAPTIVE, 9_000, {"type": "adaptive", "display": "summarized"}, "medium"),
-        ("claude-opus-5", None, {"type": "adaptive", "display": "summarized"}, None),
-        ("claude-sonnet-5-5", "none", {"type": "between_tools"}, None),
-    ],
-)
-def test_thinking_is_asked_for_in_the_form_the_model_takes(
-    model: str, wish: Thinking | None, config: Json | None, effort: str | None
-) -> None:
-    told = body(request(thinking=wish), model)
-    assert told.get("thinking") == config
-    assert told.get("output_config", {}).get("effort") == effort
-
-
-def test_what_could_not_be_asked_for_is_told() -> None:
-    for model, wish in ((OLD, "high"), (BUDGETED, 500), (BUDGETED, 100_000), (ADAPTIVE, 9_000), (ALWAYS, "none")):
-        assert len(call(request(thinking=wish), model).warnings) == 1, (model, wish)
-    assert "no room" in call(request(thinking="low", max_output_tokens=1_200), BUDGETED).warnings[0]
-
-
-def test_thoughts_are_left_out_of_the_stream_where_nobody_wants_them() -> None:
-    for model in (BUDGETED, ADAPTIVE):
-        assert body(request(thinking="high", include_thoughts=False), model)["thinking"]["display"] == "omitted"
-
-
-def test_betas_stand_beside_those_of_the_endpoint() -> None:
-    made = call(request(), ALWAYS, headers={"Anthropic-Beta": "mine-2026-01-01"})
-    assert made.body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
-    assert made.headers["anthropic-beta"] == "mine-2026-01-01,thinking-binding-controls-2026-08-01"
-    between = call(request(tools=(ADD,), thinking="high"), BUDGETED)
-    assert between.headers["anthropic-beta"] == "interleaved-thinking-2025-05-14"
 
 
 # -- structured output

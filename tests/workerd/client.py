@@ -85,9 +85,9 @@ class Api:
         return self.until(run_id, lambda state: f"run.{state['status']}" in TERMINAL)
 
 
-def until(look: Callable[[], T], good: Callable[[T], object] = bool) -> T:
+def until(look: Callable[[], T], good: Callable[[T], object] = bool, *, seconds: float = PATIENCE) -> T:
     """What is seen, as soon as it is good."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds
     while not good(seen := look()):
         assert time.monotonic() < deadline, f"still not: {seen}"
         time.sleep(0.05)
