@@ -1,8 +1,7 @@
 """MCP servers in a run of the deployed Worker: configured by the variable, in real workerd."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from scripts.serve import NODE_MODULES, ROOT, Server, free_port, serve
 from tests.servers.running import Running, running
-from tests.workerd.client import Api
+from tests.workerd.client import Api, every, until
 
 pytestmark = [
     pytest.mark.workerd,
@@ -60,13 +59,6 @@ def api(worker: Server) -> Iterator[Api]:
         yield client
 
 
-def until(good: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not good():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def log_of(server: Running) -> dict[str, Any]:
     return httpx2.get(f"{server.url}/_log", timeout=30).json()
 
@@ -96,7 +88,7 @@ def test_a_run_uses_the_tools_of_two_servers_and_goes_on_without_a_third(api: Ap
 
 def test_cancelling_the_run_stops_the_tool_at_the_server(api: Api, old: Running) -> None:
     run_id = api.start(model="cancel")
-    until(lambda: any(event["type"] == "tool.called" for event in api.records(run_id)))
+    until(lambda: every(api.records(run_id), "tool.called"))
     until(lambda: ["call", "slow"] in log_of(old)["log"])
     assert api.post(f"/v1/runs/{run_id}/cancel").status_code < 300
     until(lambda: any(entry[0] == "cancelled" for entry in log_of(old)["log"]))

@@ -1,7 +1,6 @@
 """Subagents in real workerd, in objects of their own or inline: results once, one or all of them stopped."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from scripts.serve import Server, serve
 from tests.servers.running import Running, running
-from tests.workerd.client import PATIENCE, Api, Event, events_of, find, types, whole
+from tests.workerd.client import Api, Event, events_of, find, types, until, whole
 
 pytestmark = [pytest.mark.workerd, pytest.mark.timeout(600)]
 WORKER = Path(__file__).parent / "subagents_worker"
@@ -186,10 +185,7 @@ def test_the_list_of_runs_names_the_parent(api: Api, boss: str) -> None:
     api.ended(run_id)
     child = api.state(run_id)["subagents"][0]["child_run_id"]
     assert api.state(child)["parent"] == run_id
-    deadline = time.monotonic() + PATIENCE
-    while (listed := _listed(api, child)) is None or listed["status"] != "completed":
-        assert time.monotonic() < deadline, listed
-        time.sleep(0.1)
+    listed = until(lambda: _listed(api, child) or {}, lambda seen: seen.get("status") == "completed")
     assert listed["parent"] == run_id
     assert "parent" not in (_listed(api, run_id) or {})
 
