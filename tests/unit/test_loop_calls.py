@@ -17,7 +17,10 @@ from edge_agent.core.events import (
 from edge_agent.core.messages import JsonObject
 from edge_agent.core.tooling import Tool
 from edge_agent.loop.walk import PARALLEL_CALLS
+from edge_agent.storage.sql import in_memory
+from edge_agent.storage.sql_log import SqlLog
 from edge_agent.tools.toolbox import Toolbox
+from edge_agent.wire import codec
 from tests.unit.loop_kit import Setting, asks, live, live_call, shown
 
 
@@ -58,6 +61,39 @@ def test_one_that_fails_takes_no_sibling_down() -> None:
 
 
 # -- before a call
+class Disk(SqlLog):
+    """How much had to be on it each time that somebody waited for it."""
+
+    def __init__(self) -> None:
+        super().__init__(in_memory(), codec)
+        self.waited_for: list[str] = []
+
+    async def durable(self) -> None:
+        self.waited_for.append(self.load()[-1].key)
+        await super().durable()
+
+
+def test_a_call_that_may_be_made_only_once_waits_until_its_intent_is_on_disk_and_no_other() -> None:
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    @tool(read_only=True)
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    @tool(idempotent=True)
+    async def put() -> str:
+        """Put."""
+        return "put"
+
+    disk = Disk()
+    live(Setting(model=asks(("look", {}), ("pay", {}), ("put", {})), tools=[pay, look, put], log=disk))
+    assert disk.waited_for == ["s1/r1/c1/call"]
+
+
 def test_what_cannot_run_is_answered_with_its_reason() -> None:
     @tool(read_only=True)
     async def look(q: str) -> str:

@@ -219,8 +219,10 @@ def _obeyed(walk: Walk, key: str, result: Ended) -> Ended:
 
 
 async def _perform(walk: Walk, key: str, tool: Tool, intent: ToolCalled) -> Ended:
-    """One real call, its intent on disk. Lost, cut and timed out are one outcome: unknown."""
-    await walk.journal.log.durable()
+    """One real call, its intent on disk where it may be made only once. Lost, cut and timed out are one outcome:
+    unknown."""
+    if not intent.safe_to_repeat:
+        await walk.journal.log.durable()
     walk.ready()
     began, limit, files = walk.ports.clock.now(), asyncio.timeout(tool.timeout), CallFiles(walk, intent.call_id)
     ask = functools.partial(elicitation.held, walk, key, intent, limit)
