@@ -97,7 +97,7 @@ class TurnModel:
         turn = sum(isinstance(message, AssistantMessage) for message in request.messages)
         said = self.says(turn, request)
         answer = Answer(text=said) if isinstance(said, str) else said
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(answer.delay or 0.2)
         if answer.text:
             yield TextDelta(text=answer.text)
         for name, arguments in answer.calls if request.tools else ():

@@ -335,6 +335,35 @@ def test_a_child_that_takes_too_long_is_given_up_and_says_later_what_it_cost(
     figure(f"{points} kills around a deadline")
 
 
+@pytest.mark.parametrize("people", [(), (Person("boss", "s1/r1/c0/call", cancels, 100.0),)], ids=["timeout", "cancel"])
+def test_a_child_that_answers_for_long_holds_back_neither_a_deadline_nor_a_cancel(
+    people: tuple[Person, ...], isolation: Isolation
+) -> None:
+    def works(turn: int, request: ModelRequest) -> Answer | str:
+        """One waits, the other uses up what the slices of a handler may do."""
+        if any("slowly" in message.text for message in request.messages if message.role == "user"):
+            return Answer(text="at last", delay=1_000.0)
+        return Answer(calls=(("look", {}),)) if turn < 200 else "looked"
+
+    family = Family(
+        name="a long answer",
+        boss=lambda turn, _: tasks("slowly", "much") if turn == 0 else "so be it",
+        child=works,
+        child_limits=Limits(max_steps=300),
+        timeout=110.0,
+        people=people,
+        isolation=isolation,
+    )
+    world = FamilyWorld(family).lived()
+    check(world)
+    at = {record.key: record.at for record in world.records}
+    asked = at["s1/r1/c0/call"]
+    late = asked + (100_000 if people else 110_000)
+    assert late <= at["s1/r1/c0/result"] <= late + 1_500
+    assert world.logs[world.places["s1/r1/c0"]][-1].at <= late + 3_000
+    assert world.records[-1].type == ("run.cancelled" if people else "run.completed")
+
+
 def test_a_parent_whose_child_waits_a_day_for_a_person_rests_as_long(isolation: Isolation) -> None:
     def paying(turn: int, request: ModelRequest) -> Answer | str:
         return Answer(calls=(("pay", {}),)) if turn == 0 else "paid at last"

@@ -135,19 +135,26 @@ def test_one_whose_time_comes_while_another_is_at_work_does_not_wait_for_it() ->
 
 
 @pytest.mark.parametrize("long,effects", [(1, 3), (61, 1)])
-def test_where_the_slice_is_used_up_nobody_begins_any_more_and_the_next_handler_follows_at_once(
+def test_where_the_budget_is_used_up_one_that_is_woken_begins_and_comes_back_each_second_until_the_others_have_ended(
     long: int, effects: int
 ) -> None:
     async def scene() -> None:
-        object_ = Object(own=takes(0), one=takes(long, lambda: object_.set(OWN), effects), two=takes(90))
+        object_ = Object(one=takes(long, lambda: object_.set(OWN), effects), two=takes(90))
+
+        async def yields(slice_: Slice) -> None:
+            assert slice_.spent(object_.clock.now()) == (object_.now() < 90_000), "the next handler has a new budget"
+            object_.set(OWN)
+
+        object_.work[OWN] = yields
         await object_.wakes_up()
         object_.set(ONE)
         object_.set(TWO)
         await object_.ring()
-        assert object_.rang == [(ONE, 0), (TWO, 0)]
-        assert object_.platform.set_to[-1] == long * 1_000
+        assert object_.rang == [(ONE, 0), (TWO, 0), *((OWN, at * 1_000) for at in range(long, 90))]
+        assert object_.platform.set_to[-1] <= 91_000
+        await asyncio.sleep(1)
         await object_.ring()
-        assert object_.rang[2:] == [(OWN, 90_000)]
+        assert object_.rang[-1] == (OWN, 91_000)
 
     in_virtual_time(scene())
 

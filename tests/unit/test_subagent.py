@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from edge_agent import Agent, ConfigError, Decision, Limits, ToolContext, cpython, subagent, tool
+from edge_agent.core import keys
 from edge_agent.core.errors import InvalidArguments, ModelError, Refusal
 from edge_agent.core.events import (
     Event,
@@ -209,6 +210,24 @@ async def test_a_child_that_promises_to_read_is_kept_to_it() -> None:
     assert "may only read" in prompts(child)[1]
     refused = boss(subagent(researcher()), approval="read-only")
     assert "may only read" in of(await events_of(refused), ToolRejected)[0].message
+
+
+@pytest.mark.parametrize("isolation", ["object", "inline"])
+async def test_a_run_in_this_process_does_not_care_in_which_object_its_children_would_lie(isolation: Any) -> None:
+    middle = Agent(
+        name="middle",
+        model=ScriptedModel(answers=[ask("deeper"), "2.8 million."], name="middle"),
+        tools=[subagent(researcher("2 812 000."), isolation=isolation)],
+    )
+    asks = Answer(calls=(("middle", {"task": "How many live in Rome?"}),))
+    state = await boss(subagent(middle, isolation=isolation), asks, "Many.").run("go")
+    assert (state.status, state.text, [child.status for child in state.subagents]) == (
+        "completed",
+        "Many.",
+        ["completed"],
+    )
+    child = state.subagents[0].child_run_id
+    assert (keys.object_of(child) == state.run_id) == (isolation == "inline")
 
 
 # -- depth

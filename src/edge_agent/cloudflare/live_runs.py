@@ -3,7 +3,7 @@
 from typing import Any
 
 from edge_agent.cloudflare.live_run import LiveRun, Wiring
-from edge_agent.cloudflare.sockets import Sockets
+from edge_agent.cloudflare.sockets import Sockets, run_of
 from edge_agent.cloudflare.sql import ObjectAlarm, ObjectClock, ObjectSql, raw_storage
 from edge_agent.core import keys
 from edge_agent.core.ports import Post
@@ -40,6 +40,11 @@ class LiveRuns:
             )
             live.hub.follow(RunLines(self._console, run_id).tell)
         return self._open[run_id]
+
+    def forget(self, socket: Any) -> None:
+        """A closing one. A run that is not open will not find it any more."""
+        if live := self._open.get(run_of(self._ctx, socket)):
+            live.sockets.forget(socket)
 
     def let_go(self, run_id: str) -> None:
         """Of one that was deleted. A slice under way keeps what it has until it meets its closed run."""

@@ -183,7 +183,8 @@ class RunObject(DurableObject):
         self._forget(socket)
 
     def _forget(self, socket: Any) -> None:
-        self._runs().of(run_of(self.ctx, socket)).sockets.forget(socket)
+        if self._kept:
+            self._kept.forget(socket)
 
 
 def _object_of(message: Any) -> JsonObject:

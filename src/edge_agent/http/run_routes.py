@@ -91,8 +91,9 @@ def run_routes(deps: Deps) -> APIRouter:
 
     @router.delete("/{run_id}", status_code=204, responses=problems(404, 422))
     async def delete_run(run_id: RunId) -> Response:
-        """Erase the run: what is under way is cut off, its log and files go for good. What it used still counts. Its
-        id is not used again; every path of it answers 410 from then on, this one 204."""
+        """Erase the run: what is under way is cut off, its log and files go for good, and with it its inline
+        subagents. What it used still counts. Its id is not used again; every path of it answers 410 from then on, this
+        one 204."""
         await deps.runs.call(run_id, "delete", {})
         return Response(status_code=204)
 

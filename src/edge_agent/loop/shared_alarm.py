@@ -1,7 +1,9 @@
 """The one alarm of an object, shared by the runs that lie in it: those that are due ring side by side.
 
 A run that is woken while others are at work begins at once, in the same handler: a parent does not wait for the slices
-of its other children. Where nobody is at work any more the handler ends, and the next one has a new slice's budget.
+of its children. All slices of a handler share one budget. Where it is used up, whoever still begins (to meet a cancel
+or a deadline, while another waits for a long answer) comes no further than to its next effect. Where nobody is at work
+any more the handler ends, and the next one has a new budget.
 """
 
 import asyncio
@@ -14,6 +16,7 @@ from edge_agent.loop.driver import TICK_MS, SliceBudget
 from edge_agent.loop.walk import Slice
 
 Ring = Callable[[str, Slice], Awaitable[None]]
+AGAIN_MS = 1_000  # until one begins again that has met a used up budget while others are at work
 
 
 class SharedAlarm:
@@ -25,6 +28,7 @@ class SharedAlarm:
     ) -> None:
         self._own, self._platform, self._kept, self._clock = own, platform, kept, clock
         self._budget = slice_budget or SliceBudget()
+        self._slice: Slice | None = None
         self._times: dict[str, int] = {}
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
@@ -37,12 +41,14 @@ class SharedAlarm:
     def set(self, run_id: str, at: int) -> None:
         """While others are at work a time to come is told to the platform only when they have ended: it would take the
         place of the alarm in flight, which brings them back after a crash."""
+        now, others_at_work = self._clock.now(), self._at_work.keys() - {run_id}
+        if run_id in self._at_work and others_at_work and self._slice and self._slice.spent(now):
+            at = max(at, now + AGAIN_MS)
         self._times[run_id] = at
-        if _lies_in_anothers_object(run_id):
+        if keys.within_object(run_id):
             self._kept.set(run_id, at)
         self._changed.set()
-        others_at_work = self._at_work.keys() - {run_id}
-        if at <= self._clock.now() or not others_at_work:
+        if at <= now or not others_at_work:
             self._tell_platform()
 
     def _tell_platform(self) -> None:
@@ -52,15 +58,15 @@ class SharedAlarm:
             self._platform.set(earliest)
 
     async def ring(self, ring: Ring) -> None:
-        """What the platform's alarm runs. `ring` is a slice of a run; all of one handler share its budget."""
+        """What the platform's alarm runs. `ring`: a slice of a run; it must not raise."""
         self._set_to = None
+        slice_ = self._slice = self._budget.begin(self._clock.now())
         if not self._rang_before:
             self._recall()
-        slice_ = self._budget.begin(self._clock.now())
         self._begin(ring, slice_)
         while self._at_work:
-            await self._something_happens(slice_)
-            if self._at_work and not slice_.spent(self._clock.now()):
+            await self._something_happens()
+            if self._at_work:
                 self._begin(ring, slice_)
         if self._times:
             self._tell_platform()
@@ -79,16 +85,15 @@ class SharedAlarm:
 
     async def _rung(self, ring: Ring, run_id: str, slice_: Slice) -> None:
         await ring(run_id, slice_)
-        if _lies_in_anothers_object(run_id) and run_id not in self._times:
+        if keys.within_object(run_id) and run_id not in self._times:
             self._kept.clear(run_id)
 
-    async def _something_happens(self, slice_: Slice) -> None:
+    async def _something_happens(self) -> None:
         """A slice ends, a run is woken, or the time of one has come."""
         self._changed.clear()
-        changed = asyncio.ensure_future(self._changed.wait())
-        next_one = None if slice_.spent(self._clock.now()) else min(self._resting().values(), default=None)
+        changed, at_work = asyncio.ensure_future(self._changed.wait()), self._at_work.values()
+        next_one = min(self._resting().values(), default=None)
         pause = None if next_one is None else max(0, next_one - self._clock.now()) / 1000
-        at_work = self._at_work.values()
         await asyncio.wait((changed, *at_work), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         for run_id in [run_id for run_id, task in self._at_work.items() if task.done()]:
@@ -106,7 +111,3 @@ class _AlarmOfOne:
 
     def set(self, at: int) -> None:
         self.shared.set(self.run_id, at)
-
-
-def _lies_in_anothers_object(run_id: str) -> bool:
-    return bool(keys.within_object(run_id))

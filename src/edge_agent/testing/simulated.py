@@ -64,6 +64,9 @@ class SimulatedRun:
 
     def kill(self) -> None:
         """With everything else in the object."""
+        self._object.die()
+
+    def lose_instance(self) -> None:
         if self._instance:
             self._instance.log.kill()
         self._instance = None
@@ -127,7 +130,7 @@ class SimulatedObject(SimulatedRun):
 
     def instance_of(self, run: SimulatedRun) -> Instance:
         process = self._living()
-        log, hub = FaultyLog(run.log, run.faults, lambda: self._died(process)), Hub()
+        log, hub = FaultyLog(run.log, run.faults, self.die), Hub()
         journal = Journal(log, self.clock, hub, self._mask, Listed(run.run_id) if self._post else None)
         driver = Driver(
             run.run_id,
@@ -146,13 +149,14 @@ class SimulatedObject(SimulatedRun):
             self._process = _Process(alarm)
         return self._process
 
-    def _died(self, process: "_Process") -> None:
+    def die(self) -> None:
         """With all of its runs."""
-        if process.dead:
+        process, self._process = self._process, None
+        if process is None:
             return
-        process.dead, self._process = True, None
+        process.dead = True
         for run in self._runs.values():
-            run.kill()
+            run.lose_instance()
         if self._vanish:
             process.owner.cancel_all()
 
