@@ -31,16 +31,25 @@ from edge_agent.loop.offer import file_name, offer
 from edge_agent.loop.prompt_hash import prompt_hash
 from edge_agent.loop.replay import replay
 from edge_agent.loop.walk import Ports
+from edge_agent.models.scripted import Answer
 from edge_agent.testing import Kill, in_virtual_time
 from edge_agent.testing.faults import When
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
-from tests.faults.test_memory_compaction import REPLANNED
+from tests.faults.test_memory_compaction import REPLANNED, blocked
 from tests.faults.test_memory_kills import RICH, SCENARIOS
 from tests.faults.test_memory_planned import CAPPED, PLANNED
 from tests.unit.records_by_hand import lived_ports, made, new_run, requested
 
-ALL = [*SCENARIOS, *APPROVALS, PLANNED, CAPPED]
+
+def mended(request: ModelRequest) -> Answer:
+    """What comes first of a plan and of a verdict is none."""
+    to_plan = (request.metadata or {}).get("stage") in ("plan", "replan")
+    return Answer(text="well …") if to_plan and len(request.messages) == 1 else blocked(request)
+
+
+MENDED = Scenario(name="a planner and a replanner that mend what they said", mode="planned", says=mended)
+ALL = [*SCENARIOS, *APPROVALS, PLANNED, CAPPED, MENDED]
 
 
 def replayed(world: World, records: Sequence[Record] | None = None, **ports: Any) -> Difference | None:

@@ -156,7 +156,7 @@ def _parsed(name: str, content: str) -> Skill:
     try:
         skill = Skill.parse(content)
     except ConfigError as error:
-        _refuse(f"{error.setting} {error.fault}")
+        _refuse(f"{error.setting}: {error.fault}")
     if skill.name != name:
         _refuse(f"its name is {skill.name!r}, and it is stored as {name!r}; both are the same")
     return skill

@@ -235,6 +235,6 @@ class ReplayWalk(Walk):
         self.frontier(key)
 
     async def take_in_tools(self, key: str, *, again: bool) -> tuple[str, ...]:
-        if again or not self._scope:
+        if again or not (self._scope or any(True for _ in self._left())):
             self.frontier(key)
         return ()
