@@ -153,10 +153,12 @@ class Clock(Protocol):
 
 
 class Alarm(Protocol):
-    """The one wake-up of the object, or of a run in it. `set` replaces what was set; synchronous, and durable with the
-    writes of the same block."""
+    """The one wake-up of the object, or of a run in it."""
 
-    def set(self, at: int) -> None: ...
+    def set(self, at: int) -> None:
+        """Replaces what was set; synchronous, and durable with the writes of the same block. `at`: ms since the epoch,
+        above 0: the platform refuses anything else."""
+        ...
 
 
 class Alarms(Protocol):

@@ -17,10 +17,12 @@ class Outbox:
         self._pumping = asyncio.Lock()
 
     def due(self) -> int | None:
-        """When the next try is due; None where there is nothing to send, or no way to send it."""
+        """When the next try is due (ms since the epoch, not in the past); None where there is nothing to send, or no
+        way to send it."""
         if self._post is None:
             return None
-        return min((unsent.due for unsent in self._log.outbox()), default=None)
+        earliest = min((unsent.due for unsent in self._log.outbox()), default=None)
+        return None if earliest is None else max(earliest, self._clock.now())
 
     async def pump(self) -> None:
         """Tries everything that is due once, side by side. A second pump waits for the first, or it would send the

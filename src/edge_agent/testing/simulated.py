@@ -162,6 +162,8 @@ class SimulatedObject(SimulatedRun):
 
     # -- the alarm
     def set(self, at: int) -> None:
+        if at <= 0:
+            raise ValueError(f"{at} is no time for an alarm: workerd refuses it")
         self._alarm = at
         self._changed.set()
 
