@@ -36,7 +36,7 @@ from edge_agent.testing import Kill, in_virtual_time
 from edge_agent.testing.faults import When
 from tests.faults.memory_world import RUN, CountingTool, CountingTools, Scenario, World
 from tests.faults.test_memory_approvals import SCENARIOS as APPROVALS
-from tests.faults.test_memory_compaction import REPLANNED, blocked
+from tests.faults.test_memory_compaction import HISTORY, REPLANNED, blocked
 from tests.faults.test_memory_kills import RICH, SCENARIOS
 from tests.faults.test_memory_planned import CAPPED, PLANNED
 from tests.unit.records_by_hand import lived_ports, made, new_run, requested
@@ -49,6 +49,7 @@ def mended(request: ModelRequest) -> Answer:
 
 
 MENDED = Scenario(name="a planner and a replanner that mend what they said", mode="planned", says=mended)
+FOLDED = replace(REPLANNED, name="a history that outgrows the window of the planner", history=HISTORY)
 ALL = [*SCENARIOS, *APPROVALS, PLANNED, CAPPED, MENDED]
 
 
@@ -81,7 +82,7 @@ def test_the_unchanged_code_finds_no_difference_and_calls_nothing(scenario: Scen
     assert replayed(World(scenario).lived()) is None
 
 
-@pytest.mark.parametrize("scenario", [*ALL, REPLANNED], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*ALL, REPLANNED, FOLDED], ids=lambda scenario: scenario.name)
 def test_a_log_that_has_not_ended_is_as_good_as_far_as_it_goes(scenario: Scenario) -> None:
     calm = World(scenario).lived()
     for seq in {record.batch for record in calm.records}:

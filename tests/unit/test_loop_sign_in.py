@@ -1,7 +1,10 @@
 """A run that meets a server nobody has signed in to: it asks, lets go, and goes on; in memory, on virtual time."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,8 @@ from edge_agent.core.events import (
     ToolRejected,
     ToolResult,
 )
+from edge_agent.core.messages import Turn
+from edge_agent.core.model import ModelRequest
 from edge_agent.core.tooling import SignIn, Tool
 from edge_agent.loop.inbox import Inbox
 from edge_agent.models.scripted import Answer, ScriptedModel
@@ -163,6 +168,25 @@ def _kept(lived: Lived) -> list[str]:
     """Without waits and lost attempts."""
     attempts = [key for key in lived.all_keys() if "/a" in key]
     return [key for key in lived.all_keys() if not key.startswith("wait/") and key not in attempts]
+
+
+def test_a_login_that_is_lost_while_the_history_is_summed_up_for_the_planner_is_asked_for_by_its_step() -> None:
+    def answers(request: ModelRequest) -> Any:
+        if (request.metadata or {})["stage"] == "plan":
+            return json.dumps({"thought": "", "steps": [{"id": "a", "description": "look"}]})
+        return "done"
+
+    def closes(_: Inbox) -> None:
+        server.opened = False
+
+    server = Locked(opened=True)
+    model = ScriptedModel(answers=[answers] * 9)
+    history = tuple(Turn(role="user", text=f"{number} {'nets and ropes ' * 60}") for number in range(9))
+    setting = Setting(model=model, mode="planned", history=history, window=2_000, toolbox=Toolbox([], [server]))
+    acts = {"plan/context": closes, "s1/r1/ask/0": says("skip")}
+    lived = live(replace(setting, acts=acts, kills=(Kill(4, "after"),)))
+    assert "plan/compact/a1" in lived.all_keys(), "killed while it was summed up"
+    assert lived.state.text == "done"
 
 
 def test_a_run_that_is_cancelled_while_it_waits_withdraws_the_question() -> None:

@@ -56,7 +56,7 @@ async def make_plan(walk: Walk, work: Work) -> PlanCreated:
         take_folds(walk, work, "plan")
         skills.after_plan(walk, "plan", found.plan.skills)
         return found
-    if walk.has(keys.attempt("plan", 0)):
+    if walk.has(keys.attempt("plan", 0)) or walk.has(_folded_for("plan")):
         sign_in.pass_over(walk, "plan")
     else:
         walk.ready()
@@ -209,9 +209,14 @@ async def _ask_for(walk: Walk, key: str, stage: Stage, work: Work, read: Callabl
         return read(walk, (await ask(walk, question)).answered.message.text)
 
 
+def _folded_for(key: str) -> str:
+    """The boundary before a call for which something had to be folded."""
+    return f"{key}/context"
+
+
 async def _folding(walk: Walk, question: Question, context: Context) -> Folding | None:
     """Where something has to be folded before this stage, a boundary of its own says so."""
-    key = f"{question.key}/context"
+    key = _folded_for(question.key)
     if found := walk.seen(key, Boundary):
         return found.compact
     if walk.has(keys.attempt(question.key, 0)) or not any(part.older(0) for part in context.parts):
