@@ -21,7 +21,7 @@ export class People {
   }
 
   asked(event) {
-    const id = `q-${this.questions.size}`;
+    const id = `q-${event.question_id}`;
     const input = element("input", "");
     input.id = id;
     input.required = true;

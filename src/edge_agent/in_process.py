@@ -216,6 +216,5 @@ async def stream_agent(
     await work
 
 
-_detached: set[asyncio.Task[RunState]] = (
-    set()
-)  # runs whose stream was left go on; asyncio itself keeps weak references only
+# Runs whose stream was left go on; asyncio itself keeps weak references only.
+_detached: set[asyncio.Task[RunState]] = set()

@@ -173,7 +173,7 @@ def _entries(tools: Any) -> list[str]:
     text = str(tools)
     if not text.strip():
         raise ValueError("has an allowed-tools that is blank; write [] where no tool is allowed, or leave it out")
-    return re.findall(r"[^\s,()]+(?:\([^()]*\))?|[()]", text)
+    return re.findall(rf"{_ENTRY.pattern}|[()]", text)
 
 
 def _files_in(folder: Path) -> Iterator[tuple[str, str]]:

@@ -74,12 +74,8 @@ async def make(attempt: Attempt) -> None:
 
 def _with_files(walk: Walk, request: ModelRequest) -> ModelRequest:
     """With the bytes of what was sent along, which are read here and kept nowhere."""
-    names = {
-        file.name
-        for message in request.messages
-        if isinstance(message, MessageWithFiles)
-        for file in message.attachments
-    }
+    shown = (message for message in request.messages if isinstance(message, MessageWithFiles))
+    names = dict.fromkeys(file.name for message in shown for file in message.attachments)
     found = [file for name in names if (file := walk.journal.log.file(name))]
     return replace(request, files={file.name: file.content for file in found}) if found else request
 

@@ -18,9 +18,7 @@ class Remembered(Generic[V]):
         self._before, self._known = self._known, {}
 
     def of(self, part: Any) -> V:
-        """By identity, and holding on to it: an id may be given again to another object."""
-        known = self._known.get(id(part)) or self._before.get(id(part))
-        if known is None or known[0] is not part:
-            known = (part, self._work(part))
+        """By identity, and holding on to it: else its id might be given to another object."""
+        known = self._known.get(id(part)) or self._before.get(id(part)) or (part, self._work(part))
         self._known[id(part)] = known
         return known[1]
