@@ -42,7 +42,7 @@ DirectoryMethod = Literal["page", "active", "usage"]
 
 
 class Runs(Protocol):
-    """The runs of this deployment, each in its own object."""
+    """The runs of this deployment, by RPC to the objects they lie in."""
 
     async def call(self, run_id: str, method: RunMethod, payload: JsonObject) -> JsonObject:
         """Ask the run's object; every method answers with the state of the run.

@@ -1,4 +1,4 @@
-"""The one place that starts the loop: an alarm runs one slice, and only one loop runs at a time in an object.
+"""The one place that starts the loop: an alarm runs one slice, and only one loop of a run goes at a time.
 
 A slice that dies (crash, deploy, eviction) leaves its alarm, which rings again; the walk goes on from the log.
 """

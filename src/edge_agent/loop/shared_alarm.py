@@ -16,6 +16,7 @@ from edge_agent.loop.driver import TICK_MS, SliceBudget
 from edge_agent.loop.walk import Slice
 
 Ring = Callable[[str, Slice], Awaitable[None]]
+LONGEST_PAUSE = 3_600.0  # seconds; a timer of the runtime that is to last for more than 24 days rings at once
 AGAIN_MS = 1_000  # until one begins again that has met a used up budget while others are at work
 
 
@@ -93,7 +94,7 @@ class SharedAlarm:
         self._changed.clear()
         changed, at_work = asyncio.ensure_future(self._changed.wait()), self._at_work.values()
         next_one = min(self._resting().values(), default=None)
-        pause = None if next_one is None else max(0, next_one - self._clock.now()) / 1000
+        pause = None if next_one is None else min(LONGEST_PAUSE, max(0, next_one - self._clock.now()) / 1000)
         await asyncio.wait((changed, *at_work), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         for run_id in [run_id for run_id, task in self._at_work.items() if task.done()]:
