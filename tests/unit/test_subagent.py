@@ -153,6 +153,14 @@ async def test_metadata_reaches_the_childs_tools_and_its_answer_is_cut_to_what_t
     assert len(answer) < 200
 
 
+async def test_a_child_that_fails_says_what_can_be_resumed_which_it_is_not() -> None:
+    refused = ModelError("unauthorized", "the key is not taken", retryable=False)
+    events = await events_of(boss(subagent(researcher(refused))))
+    (end,) = [told.event for told in of(events, SubagentEvent) if told.event["type"] == "run.failed"]
+    assert end["error"]["remedy"].startswith("Mend the cause, then resume the run that this one works for")
+    assert of(events, RunCompleted)
+
+
 async def test_every_record_of_a_child_is_told_at_its_parent_once_and_in_order() -> None:
     events = await events_of(boss(subagent(researcher("one", "two")), ask("a", "b"), "done"))
     by_child: dict[str, list[int]] = {}

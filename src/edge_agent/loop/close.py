@@ -41,6 +41,8 @@ def cancelled(journal: Journal) -> RunCancelled:
 
 
 def failed(journal: Journal, error: ErrorInfo) -> RunFailed:
+    if journal.created.parent and error.remedy == RESUME:
+        error = replace(error, remedy=RESUME_PARENT)
     return RunFailed(error=error, usage=used(journal.in_order()))
 
 
@@ -92,6 +94,7 @@ def _open(journal: Journal) -> list[Draft]:
 
 
 RESUME = "Mend the cause, then POST /v1/runs/{id}/resume: everything on record stays, the failed call is made again."
+RESUME_PARENT = "Mend the cause, then resume the run that this one works for, or fork this one."
 ROLL_BACK = "Roll the deployment back and resume the run, or fork it. Nothing was done or repeated."
 FIND_OUT = "Find out whether the call happened; a new run or a resume goes on after it, without repeating it."
 FORK = "Fork the run before its answer, with another model or another schema: what is on record stays as it is."
