@@ -14,11 +14,11 @@ from durable_objects.key_store import KeyStore
 from durable_objects.mcp_connection import McpConnection
 from durable_objects.run import Run
 from durable_objects.skills import Skills
-from durable_objects.wiring import Served, served
+from durable_objects.wiring import Served, console_of, served
 from edge_agent.core import keys
 from edge_agent.core.errors import Refusal
-from edge_agent.http.door import answered, let_in, page_headers, told
-from edge_agent.http.problems import Answer, answer_for
+from edge_agent.http.door import answered, let_in, page_headers, problem_of, told
+from edge_agent.http.problems import Answer
 from edge_agent.http.routing import StreamRoute, most_body, stream_route
 
 # The runtime looks for the classes of the objects in this module.
@@ -31,11 +31,11 @@ class Default(WorkerEntrypoint):
     """One instance per request."""
 
     async def fetch(self, request: Any) -> Any:
-        """Never raises: what fails becomes a problem, and its cause goes to the log only."""
+        """Never raises: what fails becomes a problem, and its cause goes to the console only."""
         try:
             deployment = served(self.env)
         except Exception as error:  # noqa: BLE001 - a client never sees a traceback
-            return _response(answer_for(error))
+            return _response(problem_of(error, console_of(self.env), int(js.Date.now())))
         incoming, began = Incoming(request.js_object, deployment), deployment.deps.clock.now()
         try:
             answer = await self._answer(incoming, deployment)

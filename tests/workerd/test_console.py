@@ -1,8 +1,11 @@
 """The lines of EDGE_AGENT_LOG_LEVEL, as the real runtime writes them."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from scripts.serve import Server, serve
@@ -14,9 +17,9 @@ pytestmark = pytest.mark.workerd
 
 
 def lines(server: Server) -> list[dict[str, Any]]:
-    """Those that are JSON, of what wrangler has written."""
+    """Ours, of what wrangler has written: it paints errors."""
     text = server.log.read_text(encoding="utf-8", errors="replace")
-    return [json.loads(line) for line in text.splitlines() if line.startswith('{"level"')]
+    return [json.loads(line) for line in re.findall(r'\{"level".*\}', text)]
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "none"])
@@ -47,3 +50,17 @@ def test_a_run_and_a_request_are_told_as_far_as_the_level_says(
     assert [line["seq"] for line in of_run] == list(range(1, len(of_run) + 1))
     assert ("POST", "/v1/runs", 202) in requests
     assert [path for _, path, _ in requests if path.startswith("/v1/approvals")] == ["/v1/approvals/…"]
+
+
+def test_agents_that_are_none_are_an_error_whose_cause_is_told(tmp_path: Path) -> None:
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "agents.py").write_text("agents = [None]\n", encoding="utf-8")
+    with serve(state=tmp_path / "state", overlay=overlay, ready_path="/app.js") as server:
+        answer = httpx2.get(f"{server.url}/healthz")
+        server.stop()
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "Traceback" not in answer.text
+    (told,) = lines(server)
+    assert (told["level"], told["event"]) == ("error", "unexpected")
+    assert "'NoneType' object has no attribute 'name'" in told["trace"]

@@ -167,3 +167,11 @@ def test_a_run_token_opens_its_run_by_subprotocol_and_no_other(worker: Server, a
     headers = {"authorization": f"Bearer {answer['stream_token']}"}
     assert httpx2.get(f"{worker.url}/v1/runs/{other}", headers=headers).status_code == 403
     assert httpx2.get(f"{worker.url}/v1/runs/{answer['run_id']}", headers=headers).status_code == 200
+
+
+def test_a_subprotocol_that_begins_like_ours_is_not_spoken(worker: Server, api: Api) -> None:
+    """A client that is answered with one it did not name hangs up."""
+    address = f"{worker.url.replace('http', 'ws', 1)}/v1/runs/{api.start(model='text')}/ws"
+    with connect(address, subprotocols=[Subprotocol("edge-agent.v10")], close_timeout=0.2) as socket:
+        assert socket.subprotocol is None
+        assert list(events_of(socket))[-1]["type"] == "run.completed"

@@ -27,9 +27,10 @@ class LiveRuns:
         self._open: dict[str, LiveRun] = {}
 
     def of(self, run_id: str) -> LiveRun:
-        """Opened by the first who needs it. Of inline runs only those stay in memory that go on."""
+        """Opened by the first who needs it. Of inline runs only those stay in memory that go on, or still tell others
+        of their end."""
         if run_id not in self._open:
-            self._open = {known: live for known, live in self._open.items() if known == self.own or live.goes_on}
+            self._open = {known: live for known, live in self._open.items() if self._stays(known, live)}
             live = self._open[run_id] = LiveRun.open(
                 run_id,
                 SqlLog(self._sql, codec, keys.within_object(run_id)),
@@ -40,6 +41,9 @@ class LiveRuns:
             )
             live.hub.follow(RunLines(self._console, run_id).tell)
         return self._open[run_id]
+
+    def _stays(self, run_id: str, live: LiveRun) -> bool:
+        return run_id == self.own or live.goes_on or self.alarm.is_at_work(run_id)
 
     def forget(self, socket: Any) -> None:
         """A closing one. A run that is not open will not find it any more."""

@@ -25,6 +25,7 @@ from edge_agent.core.messages import JsonObject
 from edge_agent.core.ports import Alarm, Post
 from edge_agent.forking import LENT, Objects, Taker, lend
 from edge_agent.http.gate import strict_json
+from edge_agent.http.run_tokens import chosen_protocol
 from edge_agent.kin_objects import receive
 from edge_agent.loop.kin import METHODS
 from edge_agent.loop.walk import Slice
@@ -32,7 +33,6 @@ from edge_agent.wire.console import SILENT, Console
 from edge_agent.wire.refused import refusal_of
 from edge_agent.wire.socket import FRAMES, HOW
 
-PROTOCOL = "edge-agent.v1"
 LISTED_AT_ONCE = ("create", "fork", "resume", "delete")  # who has done it finds it in the list
 UNREADABLE_MS = 10_000  # until a log that could not be read is tried again
 
@@ -154,8 +154,8 @@ class RunObject(DurableObject):
             close(server, NORMAL, "the run has ended")
         else:
             live.sockets.add(server)
-        asked = request.headers.get("sec-websocket-protocol") or ""
-        headers = {"sec-websocket-protocol": PROTOCOL} if PROTOCOL in asked else {}
+        protocol = chosen_protocol(request.headers.get("sec-websocket-protocol"))
+        headers = {"sec-websocket-protocol": protocol} if protocol else {}
         return Response(None, status=101, web_socket=client, headers=headers)
 
     async def webSocketMessage(self, socket: Any, message: Any) -> None:  # noqa: N802 - the platform's name

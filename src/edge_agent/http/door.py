@@ -11,6 +11,7 @@ from edge_agent.http.cors import cors_headers
 from edge_agent.http.ports import Deps
 from edge_agent.http.problems import Answer, answer_for
 from edge_agent.http.routing import is_link, opened_by_run_token
+from edge_agent.wire.console import Console
 
 
 async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mapping[str, str]) -> Caller:
@@ -21,13 +22,17 @@ async def let_in(deps: Deps, scheme: str, method: str, path: str, headers: Mappi
     return await admit(door, Ask.of(scheme, headers, opened_by_run_token(method, path)), deps.clock.now())
 
 
-def told(deps: Deps, error: Exception, origin: str | None) -> Answer:
-    """The problem for an error, readable for an allowed page, with every declared secret masked. The console
-    is told what is ours."""
+def problem_of(error: Exception, console: Console, now: int) -> Answer:
+    """The problem for an error. The console is told what is ours. `now`: ms since the epoch."""
     answer = answer_for(error)
     if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        trace = "".join(traceback.format_exception(error))
-        deps.console.say("error", "unexpected", deps.clock.now(), trace=trace)
+        console.say("error", "unexpected", now, trace="".join(traceback.format_exception(error)))
+    return answer
+
+
+def told(deps: Deps, error: Exception, origin: str | None) -> Answer:
+    """The problem for an error, readable for an allowed page, with every declared secret masked."""
+    answer = problem_of(error, deps.console, deps.clock.now())
     body = deps.settings.mask(answer.body.decode()).encode()
     return replace(answer, body=body, headers={**answer.headers, **page_headers(deps, origin)})
 

@@ -39,6 +39,9 @@ class SharedAlarm:
     def of(self, run_id: str) -> Alarm:
         return _AlarmOfOne(self, run_id)
 
+    def is_at_work(self, run_id: str) -> bool:
+        return run_id in self._at_work
+
     def set(self, run_id: str, at: int) -> None:
         """While others are at work a time to come is told to the platform only when they have ended: it would take the
         place of the alarm in flight, which brings them back after a crash."""
