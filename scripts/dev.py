@@ -22,7 +22,7 @@ from scripts import local_model
 from scripts.console import say
 from scripts.local_model import cache
 from scripts.serve import HOST, ServeError, Server, end_on_signals, free_port, require_free, serve
-from scripts.stage import ROOT
+from scripts.stage import KEPT_SUFFIXES, ROOT
 
 MODEL = "EDGE_AGENT_MODEL"
 TABLE = ("┌", "│", "├", "└")  # wrangler's list of every module, at each reload
@@ -94,15 +94,18 @@ def _follow(server: Server) -> None:
             sys.stdout.writelines(line for line in log if not line.startswith(TABLE))
             sys.stdout.flush()
             time.sleep(0.2)
+    if fault := server.fault():
+        say(fault)
 
 
 def edits(root: Path = ROOT) -> dict[Path, int]:
-    """Return the time of the last edit of each source."""
+    """Return the time of the last edit of each file that the Worker is made of, also of skills."""
     times: dict[Path, int] = {}
     for folder in ("src", "durable_objects"):
-        for path in (root / folder).rglob("*.py"):
+        for path in (root / folder).rglob("*"):
             with suppress(FileNotFoundError):  # an editor replaces it just now
-                times[path] = path.stat().st_mtime_ns
+                if path.suffix in KEPT_SUFFIXES:
+                    times[path] = path.stat().st_mtime_ns
     return times
 
 

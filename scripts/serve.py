@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -63,7 +64,7 @@ class Server:
         last = "no answer"
         while time.monotonic() < deadline:
             if (code := self.process.poll()) is not None:
-                raise ServeError(f"wrangler ended with {code}\n{self.log_tail()}")
+                raise ServeError(f"wrangler ended with {code}\n{self.log_tail()}\n{self.fault()}".rstrip())
             status, last = _get(self.url + self.ready_path, timeout=max(1.0, deadline - time.monotonic()))
             if 0 < status < 500:  # noqa: PLR2004 - the class of server errors
                 return
@@ -102,6 +103,10 @@ class Server:
     def log_tail(self, lines: int = 40) -> str:
         """Return the last lines of wrangler's log."""
         return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+    def fault(self) -> str:
+        """Return what the Worker's Python raised and where, of a Worker that could not be loaded; else nothing."""
+        return python_fault(self.log.read_text(encoding="utf-8", errors="replace"))
 
     def _workerds(self) -> Iterator[tuple[int, str]]:
         listing = subprocess.run(
@@ -143,13 +148,35 @@ def serve(
     port = port or free_port()
     progress(f"==> starting workerd at http://{HOST}:{port} (log: {state / 'wrangler.log'})")
     server = _start(state, config, port, ready_path)
-    try:
+    with _ended_with_us(server):
         start = time.monotonic()
         server.wait_until_ready(ready_seconds)
         progress(f"    the Worker answered after {time.monotonic() - start:.1f} s")
         yield server
-    finally:
-        server.stop()
+
+
+@contextmanager
+def _ended_with_us(server: Server) -> Generator[None]:
+    """Stop the server when the block ends, and also when `kill -9` ends this process: a shell that waits for the end
+    of its input then kills what else would keep the port, and the state, for ever."""
+    script = ["sh", "-c", 'read -r _; kill -s KILL -- "-$0"', str(server.process.pid)]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True) as watch:
+        try:
+            yield
+        finally:
+            server.stop()
+            watch.kill()
+
+
+def python_fault(log: str) -> str:
+    """Return the last error in a log of wrangler that kept the Worker from being loaded, in a line; else nothing."""
+    found = re.findall(r"((?:^ {4}.+\n)+)^  (\S.*)\n\s*\n {4}at ", log, re.MULTILINE)
+    if not found:
+        return ""
+    frames, error = found[-1]
+    frame = re.findall(r'File "/session/metadata/(?!edge_agent/)(.+)", line (\d+)', frames)[-1:]
+    where = "".join(f"{'' if (ROOT / path).is_file() else 'src/'}{path}:{line}: " for path, line in frame)
+    return f"==> the Worker cannot be loaded: {where}{error}"
 
 
 def free_port() -> int:

@@ -34,12 +34,44 @@ def test_an_edit_is_seen_whatever_its_time(tmp_path: Path) -> None:
     assert dev.edits(tmp_path) == before
     source.unlink()
     assert dev.edits(tmp_path) != before
+    (tmp_path / "src" / "SKILL.md").write_text("---\n")
+    assert [path.name for path in dev.edits(tmp_path)] == ["SKILL.md"]
 
 
 def test_a_broken_source_is_named_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "agents.py").write_text("good = 1\nbad = (1,\n")
     assert list(stage.broken_sources(tmp_path)) == ["src/agents.py:2: '(' was never closed"]
+
+
+UNLOADED = """\
+✘ [ERROR] service core:user:edge-agent: Uncaught Error: PythonError: Traceback (most recent call last):
+
+    File "/session/metadata/edge_agent/core/skills.py", line 193, in _text_of
+      return path.read_bytes().decode()
+  FileNotFoundError: [Errno 44] No such file or directory
+
+  The above exception was the direct cause of the following exception:
+
+  Traceback (most recent call last):
+    File "/session/metadata/durable_objects/wiring.py", line 13, in <module>
+      from agents import agents
+    File "/session/metadata/agents.py", line 35, in <module>
+      skills=[Skill.from_dir(Path("skills"))],
+    File "/session/metadata/edge_agent/core/skills.py", line 198, in _text_of
+      raise ConfigError(fault) from error
+  edge_agent.core.errors.ConfigError: SKILL.md cannot be read
+
+    at null.<anonymous> (pyodideRuntime-internal:pyodide.asm:1:569084) in new_error
+
+If you think this is a bug then please create an issue
+"""
+
+
+def test_what_keeps_the_worker_from_being_loaded_is_told_in_a_line_with_the_users_own_place() -> None:
+    why = "src/agents.py:35: edge_agent.core.errors.ConfigError: SKILL.md cannot be read"
+    assert serve.python_fault(UNLOADED) == f"==> the Worker cannot be loaded: {why}"
+    assert serve.python_fault("[wrangler:info] GET /healthz 200 OK (48ms)\n") == ""
 
 
 @pytest.mark.parametrize(
