@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import time
+import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 from scripts import local_model
 from scripts.console import say
 from scripts.local_model import cache
-from scripts.serve import HOST, ServeError, Server, end_on_signals, free_port, require_free, serve
+from scripts.serve import HOST, READY_SECONDS, ServeError, Server, end_on_signals, free_port, require_free, serve
 from scripts.stage import KEPT_SUFFIXES, ROOT
 
 MODEL = "EDGE_AGENT_MODEL"
@@ -60,6 +61,7 @@ def _serve(port: int, state: Path) -> None:
                 with serve(state=state, port=port, variables=variables, live=True, progress=say) as server:
                     served = True
                     _announce(server.url, model or variables[MODEL], variables)
+                    _tell_faults(server.url)
                     _follow(server)
             except ServeError as error:
                 if not served:
@@ -153,6 +155,13 @@ def _announce(url: str, model: str, variables: Mapping[str, str]) -> None:
         f"model   {model}\n"
         f'try     curl{token} --json \'{{"input": "What is 17 * 23?"}}\' {url}/v1/runs\n'
     )
+
+
+def _tell_faults(url: str) -> None:
+    """What is wrong with the configuration, which the first run would be refused for."""
+    with urllib.request.urlopen(f"{url}/healthz", timeout=READY_SECONDS) as answer:  # noqa: S310 - our own http address
+        for fault in json.load(answer)["faults"]:
+            say(f"fault   {fault['setting']}: {fault['fault']}. Example: {fault['example']}")
 
 
 if __name__ == "__main__":

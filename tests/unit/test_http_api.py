@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from edge_agent.http.problems import problem as told_as
 from tests.unit.http_fakes import TOKEN, Api, problem
 
@@ -69,10 +71,14 @@ async def test_an_unknown_path_is_answered_with_those_near_it() -> None:
     assert "/v1/runs" in told["nearby"]
 
 
-async def test_a_wrong_method_is_answered_with_the_right_one() -> None:
-    answer = await Api().client.request("DELETE", "/v1/runs/r1/cancel")
-    problem(answer, 405, "method_not_allowed")
-    assert answer.headers["allow"] == "POST"
+@pytest.mark.parametrize(
+    "path, right", [("/v1/runs/r1/cancel", "POST"), ("/v1/runs", "GET, POST"), ("/openapi.json", "GET")]
+)
+async def test_a_wrong_method_is_answered_with_the_right_ones(path: str, right: str) -> None:
+    answer = await Api().client.request("DELETE", path)
+    told = problem(answer, 405, "method_not_allowed")
+    assert answer.headers["allow"] == right
+    assert told["detail"] == f"This path takes {right.replace(', ', ' or ')} only."
 
 
 async def test_what_is_not_foreseen_says_nothing_of_its_cause_and_its_line_on_the_console_holds_no_secret() -> None:

@@ -57,23 +57,36 @@ def create_app(deps: Deps) -> FastAPI:
     async def openapi() -> JSONResponse:
         return JSONResponse(described(app))
 
-    app.state.templates = ["/openapi.json", "/docs"]
+    app.state.routes = [route for route in app.routes if isinstance(route, APIRoute)]
     of_runs = (run_routes, call_routes, directory_routes, fork_routes, steering_routes, approval_routes)
     of_all = (replay_routes, context_routes, mcp_routes, offer_routes, skill_routes)
     for router in (*(made(deps) for made in of_runs), stream_routes(), *(made(deps) for made in of_all)):
         app.include_router(router)
-        app.state.templates += [route.path_format for route in router.routes if isinstance(route, APIRoute)]
+        app.state.routes += [route for route in router.routes if isinstance(route, APIRoute)]
     return app
 
 
 async def _to_the_gate(request: Request, error: Exception) -> Response:
     """The framework's own errors become problems where all others do."""
-    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
-        raise _no_such_route(request) from None
-    raise error
+    match error:
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            raise _no_such_route(request) from None
+        case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            raise _no_such_method(request) from None
+        case _:
+            raise error
 
 
 def _no_such_route(request: Request) -> Refusal:
-    near = nearby(request.url.path, request.app.state.templates)
+    routes: list[APIRoute] = request.app.state.routes
+    near = nearby(request.url.path, ["/docs", *(route.path_format for route in routes)])
     hint = f" Near it: {', '.join(near)}." if near else " GET /openapi.json lists all there are."
     return Refusal(404, "unknown_route", f"There is nothing at {request.url.path[:200]}.{hint}", nearby=near)
+
+
+def _no_such_method(request: Request) -> Refusal:
+    """The framework names the methods of the first route of a path alone."""
+    routes: list[APIRoute] = request.app.state.routes
+    of_path = (route.methods or () for route in routes if route.path_regex.match(request.url.path))
+    allow = sorted({method for methods in of_path for method in methods})
+    return Refusal(405, "method_not_allowed", f"This path takes {' or '.join(allow)} only.", allow=allow)

@@ -16,7 +16,7 @@ from edge_agent.wire.refused import path_of, sentence_of
 
 MEDIA_TYPE = "application/problem+json"
 _MAX_SHOWN = 120
-_CODES = {400: "bad_request", 404: "unknown_route", 405: "method_not_allowed", 413: "body_too_large"}
+_CODES = {400: "bad_request", 413: "body_too_large"}
 _WHERE: Mapping[str, Literal["body", "path", "query", "header"]] = {
     "body": "body",
     "path": "path",
@@ -77,11 +77,7 @@ def unreadable_json(fault: str) -> Refusal:
 
 
 def _of_framework(error: HTTPException) -> Answer:
-    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     code = _CODES.get(error.status_code, "error")
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allow = sorted(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-        return problem(405, code, f"This path takes {' or '.join(allow) or 'another method'} only.", allow=allow)
     return problem(error.status_code, code, f"{str(error.detail)[:_MAX_SHOWN]}.".replace("..", "."))
 
 
