@@ -93,12 +93,27 @@ class Agent:
     def __post_init__(self) -> None:
         if fault := fault_of(self.name):
             raise ConfigError("Agent.name", fault, 'Agent(name="assistant")')
+        self._require_kinds()
         require_prompting(self)
-        if self.tool_selection not in get_args(ToolSelection):
-            fault = f"is one of {', '.join(get_args(ToolSelection))}, not {self.tool_selection!r}"
-            raise ConfigError("Agent.tool_selection", fault, 'Agent(tool_selection="search")')
         require_skills(self.skills)
         require_policy(self.approval, self.approval_modes, self.tool_rules)
+
+    def _require_kinds(self) -> None:
+        """Raises ConfigError for what would otherwise fail in the middle of a run, or be taken for something else."""
+        choices: dict[str, Any] = {"mode": (Mode, "planned"), "tool_selection": (ToolSelection, "search")}
+        for name, (choice, example) in choices.items():
+            if (value := getattr(self, name)) not in get_args(choice):
+                fault = f"is one of {', '.join(get_args(choice))}, not {value!r}"
+                raise ConfigError(f"Agent.{name}", fault, f'Agent({name}="{example}")')
+        kinds = {"limits": (Limits, "max_steps=6"), "compaction": (Compaction, "keep_recent_turns=6")}
+        for name, (kind, example) in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                fault = f"is an object of the class {kind.__name__}, not {value!r}"
+                raise ConfigError(f"Agent.{name}", fault, f"Agent({name}={kind.__name__}({example}))")
+        for given in self.tools:
+            if isinstance(given, Agent):
+                fault = f"holds the agent {given.name} itself: subagent({given.name}) makes a tool of it"
+                raise ConfigError("Agent.tools", fault, f"Agent(tools=[subagent({given.name})])")
 
     @property
     def spec(self) -> AgentSpec:

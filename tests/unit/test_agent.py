@@ -1,6 +1,8 @@
 """An agent in this process: run to its end, or streamed event by event."""
 
 import asyncio
+import re
+from typing import Any
 
 import pytest
 
@@ -130,9 +132,24 @@ def test_the_alarm_of_this_process_rings_at_its_time_and_an_earlier_one_counts()
     assert in_virtual_time(main()) == [60_000, 70_000, 75_000]
 
 
-def test_an_agent_is_refused_when_it_is_defined_and_the_message_shows_how_it_would_work() -> None:
-    with pytest.raises(ConfigError, match=r"Agent\.name: .*Example: Agent\(name=\"assistant\"\)"):
-        Agent(name="two words")
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        ({"name": "two words"}, 'Agent.name: .* Example: Agent(name="assistant")'),
+        ({"mode": "plan"}, "Agent.mode: is one of direct, planned, not 'plan'. Example: Agent(mode=\"planned\")"),
+        ({"tool_selection": "none"}, 'Agent.tool_selection: .* Example: Agent(tool_selection="search")'),
+        ({"limits": {"max_steps": 3}}, "Agent.limits: .* Example: Agent(limits=Limits(max_steps=6))"),
+        ({"compaction": {}}, "Agent.compaction: .* Example: Agent(compaction=Compaction(keep_recent_turns=6))"),
+        ({"tools": [Agent(name="b")]}, "Agent.tools: holds the agent b itself: .* Example: Agent(tools=[subagent(b)])"),
+    ],
+    ids=["name", "mode", "tool_selection", "limits", "compaction", "tools"],
+)
+def test_an_agent_is_refused_when_it_is_defined_and_the_message_shows_how_it_would_work(
+    wrong: dict[str, Any], told: str
+) -> None:
+    fields: dict[str, Any] = {"name": "a", **wrong}
+    with pytest.raises(ConfigError, match=re.escape(told).replace(r"\.\*", ".*")):
+        Agent(**fields)
 
 
 async def test_a_hook_of_the_agent_is_called() -> None:
