@@ -6,6 +6,7 @@ from typing import Any
 from edge_agent.agent import Agent
 from edge_agent.core.skill_library import SkillLibrary, SkillUse
 from edge_agent.core.subagents import MOST_DEPTH
+from edge_agent.core.tooling import LOCAL
 from edge_agent.mcp_servers import servers_of
 from edge_agent.skilled import skills_of
 from edge_agent.subagent import Subagent
@@ -17,7 +18,6 @@ from edge_agent.tools.web_fetch import web_fetch_tool
 from edge_agent.wire.settings import Settings
 
 SourceMaker = Callable[[str, McpServer, Settings, str], ToolSource]
-LOCAL = "local"  # the user of a run that names none
 
 
 class Equipment:

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from edge_agent.models.patience import OutOfPatience, Patience
+from edge_agent.testing import in_virtual_time
 
 
 async def forever() -> None:
@@ -19,34 +20,40 @@ async def test_what_comes_in_time_is_given() -> None:
     "stall, total, limit",
     [(0.01, None, "stalled"), (None, 0.01, "timeout"), (0.01, 5.0, "stalled"), (5.0, 0.01, "timeout")],
 )
-async def test_the_shorter_limit_ends_a_wait(stall: float | None, total: float | None, limit: str) -> None:
-    with pytest.raises(OutOfPatience) as caught:
-        await Patience(stall=stall, total=total).wait(forever())
-    assert (caught.value.limit, caught.value.seconds) == (limit, 0.01)
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.cancelling() == 0
+def test_the_shorter_limit_ends_a_wait(stall: float | None, total: float | None, limit: str) -> None:
+    async def waits() -> None:
+        with pytest.raises(OutOfPatience) as caught:
+            await Patience(stall=stall, total=total).wait(forever())
+        assert (caught.value.limit, caught.value.seconds) == (limit, 0.01)
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+
+    in_virtual_time(waits())
 
 
-async def test_the_limit_of_the_whole_is_over_all_waits() -> None:
-    patience = Patience(stall=None, total=0.05)
+def test_the_limit_of_the_whole_is_over_all_waits() -> None:
+    async def waits() -> None:
+        patience = Patience(stall=None, total=45)
+        for _ in range(4):
+            await patience.wait(asyncio.sleep(10))
+        with pytest.raises(OutOfPatience):
+            await patience.wait(asyncio.sleep(10))
 
-    async def wait_often() -> None:
-        for _ in range(1000):
-            await patience.wait(asyncio.sleep(0.01))
-
-    with pytest.raises(OutOfPatience):
-        await wait_often()
+    in_virtual_time(waits())
 
 
-async def test_silence_begins_anew_with_each_wait() -> None:
-    patience = Patience(stall=0.5, total=None)
-    for _ in range(5):
-        await patience.wait(asyncio.sleep(0.12))
-    await asyncio.sleep(0.6)  # a consumer takes its time
-    await patience.wait(asyncio.sleep(0.12))
-    with pytest.raises(OutOfPatience):
-        await patience.wait(forever())
+def test_silence_begins_anew_with_each_wait() -> None:
+    async def waits() -> None:
+        patience = Patience(stall=50, total=None)
+        for _ in range(5):
+            await patience.wait(asyncio.sleep(40))
+        await asyncio.sleep(60)  # a consumer takes its time
+        await patience.wait(asyncio.sleep(40))
+        with pytest.raises(OutOfPatience):
+            await patience.wait(forever())
+
+    in_virtual_time(waits())
 
 
 async def test_without_limits_there_is_no_timer() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from edge_agent.cloudflare import rpc
 from edge_agent.core.errors import Refusal, ToolError
 from edge_agent.core.messages import JsonObject
+from edge_agent.core.tooling import LOCAL
 from edge_agent.http.mcp_links import ConnectionId
 
-_LOCAL = "local"
 _SILENT = "connection_unavailable", "The connection's object did not answer."
 
 
@@ -52,7 +52,7 @@ class ObjectConnections:
 
     async def told(self, method: str, arguments: Mapping[str, Any]) -> None:
         """What a run sends. A server that is configured no more has nobody to hear it."""
-        whose = ConnectionId(server=str(arguments["server"]), user=str(arguments["user"] or _LOCAL))
+        whose = ConnectionId(server=str(arguments["server"]), user=str(arguments["user"] or LOCAL))
         payload = {name: value for name, value in arguments.items() if name not in ("server", "user")}
         try:
             await self.call(whose, method, payload)

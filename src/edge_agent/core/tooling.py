@@ -149,6 +149,9 @@ class ToolContext:
         return self.secrets[name]
 
 
+LOCAL = "local"  # who calls without a token, and whose logins a run uses that names no user
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
     """A server whose tools cannot be had until a person has signed in at `url`, a path of this deployment."""

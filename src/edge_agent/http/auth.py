@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edge_agent.core.errors import Refusal
+from edge_agent.core.tooling import LOCAL
 from edge_agent.http.run_tokens import is_run_token, offered_token, opened_run
 from edge_agent.wire.access_settings import NamedToken
 
@@ -133,7 +134,7 @@ def _local(origins: Sequence[str], ask: Ask) -> Caller:
     ):
         raise Refusal(403, "wrong_origin", "Without a token, no page of another origin may call. "
                       "Add the origin to EDGE_AGENT_CORS if it is yours.")  # fmt: skip
-    return Caller(name="local")
+    return Caller(name=LOCAL)
 
 
 def _name_and_port(host: str) -> tuple[str | None, int | None]:

@@ -1,7 +1,6 @@
 """A plan as a model writes it: the schema it is asked for, and what is taken of what came."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,10 +8,10 @@ from typing import Any, cast
 from edge_agent.core.errors import EdgeAgentError
 from edge_agent.core.events import Plan, PlanStep, ReplanMode
 from edge_agent.core.messages import JsonObject
+from edge_agent.loop.fences import unfenced
 
 LONGEST_THOUGHT, LONGEST_TEXT, LONGEST_NAME, MOST_SUGGESTED, MOST_SKILLS = 600, 300, 64, 4, 4
 MOST_NAMED = 100  # tools; a schema with more names than that is a burden, and wrong ones are dropped in any case
-_FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
 
 
 class NoPlan(EdgeAgentError):
@@ -104,7 +103,7 @@ def parse_verdict(text: str, named: Named, most_steps: int | None) -> Verdict:
 
 def _json(text: str) -> JsonObject:
     try:
-        data = json.loads(_FENCE.sub("", text))
+        data = json.loads(unfenced(text))
     except (ValueError, RecursionError) as error:
         raise NoPlan(f"the answer must be one JSON object: {error}") from error
     if not isinstance(data, dict):

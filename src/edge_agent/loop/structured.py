@@ -1,7 +1,6 @@
 """The final answer as JSON of the form the run asked for: as the model wrote it, or after it was asked to mend it."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +11,10 @@ from edge_agent.core.model import ModelRequest
 from edge_agent.core.usage import Amount
 from edge_agent.loop import budget, prompts
 from edge_agent.loop.ask import Question, Stopped, ask
+from edge_agent.loop.fences import unfenced
 from edge_agent.loop.tries import Shorter
 from edge_agent.loop.walk import Walk
 
-_FENCE = re.compile(r"^\s*```[a-z]*\s*|\s*```\s*$")
 TRIES = 2  # of mending it
 
 
@@ -64,7 +63,7 @@ async def in_form(walk: Walk, key: str, text: str, asked: Asked) -> Output:
 def _read(walk: Walk, schema: JsonObject, text: str) -> tuple[Any, str | None]:
     """(the value, None), or (None, what is wrong with it)."""
     try:
-        value = json.loads(_FENCE.sub("", text), parse_constant=_refused)
+        value = json.loads(unfenced(text), parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         return None, f"it is not JSON: {error}"
     faults = walk.ports.faults(schema, value)
