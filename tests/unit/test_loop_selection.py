@@ -13,6 +13,7 @@ from edge_agent.core.messages import ToolSpec
 from edge_agent.core.tooling import Tool, ToolSelection
 from edge_agent.loop import prompts
 from edge_agent.loop.fork import kept
+from edge_agent.loop.offer import Offers, offer
 from edge_agent.models.scripted import Answer, Item, ScriptedModel
 from edge_agent.testing import Kill
 from edge_agent.testing.replay import record, replay
@@ -211,3 +212,16 @@ def test_a_list_that_changes_between_rounds_is_on_record_once() -> None:
             ToolsChanged(server="docs", added=("docs__a", "docs__b")),
             ToolsChanged(server="docs", added=("docs__c",), removed=("docs__b",)),
         ]
+
+
+def test_tools_that_are_offered_again_are_hashed_once_and_others_are_not_taken_for_them() -> None:
+    def look(description: str) -> ToolSpec:
+        return ToolSpec(name="look", description=description, parameters={})
+
+    one, other, offers = look("Look."), look("Look well."), Offers()
+    known = offers.of((one,))
+    assert known == offer((one,))
+    assert offers.of((one,)) is known
+    assert offers.of((other,)) == offer((other,)) != known
+    assert offers.of((other, one)) == offer((other, one))
+    assert offers.of(()) == offer(())

@@ -26,7 +26,7 @@ from edge_agent.loop.attempt import Attempt, make
 from edge_agent.loop.charge import Charge, crossing, unheard
 from edge_agent.loop.estimates import of_files
 from edge_agent.loop.hooking import Aborted, must
-from edge_agent.loop.offer import described, offer
+from edge_agent.loop.offer import described
 from edge_agent.loop.tries import Shorter, Tries
 from edge_agent.loop.walk import Cut, Walk
 
@@ -207,8 +207,8 @@ def _known_tools(
     if question.tools is None and not question.needs_tools:
         return None, ()
     tools = walk.tools.offered() if question.tools is None else built.tools
-    known = offer(tools)
-    return (None, ()) if known == question.tools else (known, described(walk, tools, known))
+    known = walk.offers.of(tools)
+    return (None, ()) if known == question.tools else (known, described(walk.journal, tools, known))
 
 
 def _lost(walk: Walk, key: str, requested: ModelRequested) -> ModelFailed:

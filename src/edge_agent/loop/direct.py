@@ -22,7 +22,7 @@ from edge_agent.loop.ask import Question, Stopped, ask, crossing
 from edge_agent.loop.calls import Round, call_tools
 from edge_agent.loop.folding import Context, fold, harder, stale_results, to_fold, told_cleared
 from edge_agent.loop.hooking import may
-from edge_agent.loop.offer import described, offer
+from edge_agent.loop.offer import described
 from edge_agent.loop.parts import Foldable, Past
 from edge_agent.loop.selection import changed_lists, selected
 from edge_agent.loop.settling import wait_for_costs
@@ -186,14 +186,16 @@ async def _boundary(walk: Walk, work: Assignment, key: str, number: int, talk: T
     stop, notes = _caps(walk, work, number, ahead, tools)
     final, clipped = _last_round(walk, work, ahead) if stop and work.last_round else (False, None)
     shown = () if stop else tools
-    boundary = Boundary(stop=stop, final=final, clipped=clipped, messages=messages, tools=offer(shown), cleared=stale)
+    boundary = Boundary(
+        stop=stop, final=final, clipped=clipped, messages=messages, tools=walk.offers.of(shown), cleared=stale
+    )
     if stop and not final:  # no round follows that could show them: they wait for whoever comes next
         boundary, delivered = replace(boundary, messages=(), cleared=()), []
     else:
         tokens, cap = walk.estimates.input(_next(work, ahead, boundary, shown)), _cap(walk, final=final)
         boundary = replace(boundary, compact=to_fold(walk, (ahead, *work.parts), tokens, cap))
         notes += told_cleared(walk, key, boundary, tokens, before=talk.ahead(key, messages, ()), after=ahead)
-    files = described(walk, shown, boundary.tools)
+    files = described(walk.journal, shown, boundary.tools)
     notes += [*changed_lists(walk, key), *_faults(walk, key, unreachable)]
     walk.write(Draft(key=key, event=boundary), *notes, *delivered, files=files)
     return boundary

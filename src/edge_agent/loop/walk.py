@@ -23,6 +23,7 @@ from edge_agent.core.signals import Cancelled, Suspend, Yield
 from edge_agent.core.skills_in_play import InPlay
 from edge_agent.core.tooling import Tools
 from edge_agent.loop.estimates import Estimates
+from edge_agent.loop.offer import Offers
 from edge_agent.loop.prompt_hash import PromptHashes
 
 T = TypeVar("T")
@@ -120,7 +121,7 @@ class Walk:
         self.run_id, self.journal, self.ports, self.slice = run_id, journal, ports, slice_
         self.created: RunCreated = journal.created
         self.agent, self.tools = ports.agent, ports.tools
-        self.estimates, self.hashes, self.skills = Estimates(), PromptHashes(), InPlay()
+        self.estimates, self.hashes, self.offers, self.skills = Estimates(), PromptHashes(), Offers(), InPlay()
         self._unwalked = {key: record for key, record in journal.records.items() if record.by == "loop"}
         self._slots = asyncio.Semaphore(PARALLEL_CALLS)
         self._tools_taken_in = False
