@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -137,22 +138,35 @@ def serve(
 ) -> Generator[Server]:
     """Serve until the block ends. `variables` reach the Worker as secrets do: not by the command line.
 
-    `state` keeps the objects' storage (kept between servers), the log and the laid out project; `port` 0 takes
-    a free one, and one that is taken raises `ServeError`; `live`, `overlay`, `settings`: see
+    `state` keeps the objects' storage (kept between servers), the log and the laid out project; one that is in use
+    raises `ServeError`, and so does a `port` that is taken, 0 takes a free one; `live`, `overlay`, `settings`: see
     `scripts.project.lay_out`. Run `make setup` before.
     """
     if port:
         require_free(port)
-    project = state / "project"
-    config = lay_out(project, live=live, variables=variables, overlay=overlay, settings=settings)
-    port = port or free_port()
-    progress(f"==> starting workerd at http://{HOST}:{port} (log: {state / 'wrangler.log'})")
-    server = _start(state, config, port, ready_path)
-    with _ended_with_us(server):
-        start = time.monotonic()
-        server.wait_until_ready(ready_seconds)
-        progress(f"    the Worker answered after {time.monotonic() - start:.1f} s")
-        yield server
+    with _alone_with(state):
+        project = state / "project"
+        config = lay_out(project, live=live, variables=variables, overlay=overlay, settings=settings)
+        port = port or free_port()
+        progress(f"==> starting workerd at http://{HOST}:{port} (log: {state / 'wrangler.log'})")
+        server = _start(state, config, port, ready_path)
+        with _ended_with_us(server):
+            start = time.monotonic()
+            server.wait_until_ready(ready_seconds)
+            progress(f"    the Worker answered after {time.monotonic() - start:.1f} s")
+            yield server
+
+
+@contextmanager
+def _alone_with(state: Path) -> Generator[None]:
+    """Raise `ServeError` while another process serves this state: two runtimes would write to the same databases."""
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ServeError(f"{state} is in use by another server; take another one: STATE=folder make dev") from None
+        yield
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def name_fault(name: str) -> str | None:
     if len(name) > MOST_NAME:
         return f"its name has {len(name)} characters; {MOST_NAME} are the most"
     if unicodedata.normalize("NFKC", name) != name or any(letter != "-" and not letter.isalnum() for letter in name):
-        return f"the name {name!r} may have letters, digits and hyphens only"
+        return f"the name {name!r} may have lower case letters, digits and hyphens only"
     if name != name.lower():
         return f"the name {name!r} must be in lower case"
     if name.startswith("-") or name.endswith("-") or "--" in name:
