@@ -2,9 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,19 @@ class HurriedLoop(asyncio.SelectorEventLoop):
         return super().time() + self.forward
 
 
+def hurried(main: Callable[[Desk, HurriedLoop], Coroutine[Any, Any, None]]) -> None:
+    """Lives through it in such a loop."""
+
+    async def lived(loop: HurriedLoop) -> None:
+        async with AsyncExitStack() as stack:
+            await main(Desk(stack), loop)
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, HurriedLoop)
+        runner.run(lived(loop))
+
+
 def closed_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -83,24 +97,19 @@ async def test_a_server_that_never_answers_is_given_up_after_the_connect_timeout
 
 
 def test_a_server_too_slow_to_list_its_tools_is_given_up_and_tried_again() -> None:
-    async def lived(loop: HurriedLoop) -> None:
-        async with AsyncExitStack() as stack:
-            desk = Desk(stack)
-            server = await desk.server(page_delay=3_600)
-            source = desk.source(server.url, connect_timeout=30)
-            refreshing = asyncio.ensure_future(source.refresh())
-            await server.logged("page", 0)
-            loop.forward += 30
-            (said,) = await refreshing
-            assert "did not list its tools within 30 s" in said
-            server.page_delay = 0
-            assert await source.refresh() == ()
-            assert len(source.tools()) == 165
+    async def lists(desk: Desk, loop: HurriedLoop) -> None:
+        server = await desk.server(page_delay=3_600)
+        source = desk.source(server.url, connect_timeout=30)
+        refreshing = asyncio.ensure_future(source.refresh())
+        await server.logged("page", 0)
+        loop.forward += 30
+        (said,) = await refreshing
+        assert "did not list its tools within 30 s" in said
+        server.page_delay = 0
+        assert await source.refresh() == ()
+        assert len(source.tools()) == 165
 
-    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, HurriedLoop)
-        runner.run(lived(loop))
+    hurried(lists)
 
 
 @pytest.mark.parametrize("legacy", [False, True])
@@ -270,26 +279,40 @@ async def test_a_cancel_reaches_the_server_and_the_session_goes_on(desk: Desk, s
     assert (await desk.run(find("echo"), text="still here")).text == "still here"
 
 
+async def _over_when_it_hangs(server: McpTestServer, limit: asyncio.Timeout) -> None:
+    await server.logged("hanging")
+    limit.reschedule(asyncio.get_running_loop().time())
+
+
 @pytest.mark.parametrize("fault", ["hang", "mute"])
 async def test_a_call_that_is_never_answered_ends_at_its_timeout_and_frees_its_connection(
     desk: Desk, server: McpTestServer, fault: Fault
 ) -> None:
     find = await desk.tools(server)
     server.fault = fault
+    limit = asyncio.timeout(None)
+    over = asyncio.ensure_future(_over_when_it_hangs(server, limit))
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
+        async with limit:
             await desk.run(find("charge"), amount=1)
+    await over
     await server.logged("gone")
     assert (await desk.run(find("echo"), text="still here")).text == "still here"
 
 
-async def test_a_server_that_stays_silent_beyond_the_timeout_is_given_up_even_if_nobody_cancels(
-    desk: Desk, server: McpTestServer
-) -> None:
-    find = await desk.tools(server, silence=0.1, timeout=0.4)
-    server.fault = "hang"
-    with pytest.raises(OutcomeUnknown, match=r"was silent for 0\.4 s"):
-        await desk.run(find("charge"), amount=1)
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_server_that_stays_silent_beyond_the_timeout_is_given_up_even_if_nobody_cancels(*, legacy: bool) -> None:
+    async def calls(desk: Desk, loop: HurriedLoop) -> None:
+        server = await desk.server(legacy=legacy)
+        find = await desk.tools(server, silence=5.0, timeout=30)
+        server.fault = "hang"
+        call = asyncio.ensure_future(desk.run(find("charge"), amount=1))
+        await server.logged("hanging")
+        loop.forward += 35
+        with pytest.raises(OutcomeUnknown, match="was silent for 30 s"):
+            await call
+
+    hurried(calls)
 
 
 async def test_closing_ends_every_task_and_says_goodbye(desk: Desk, server: McpTestServer) -> None:
