@@ -22,7 +22,17 @@ from pathlib import Path
 from scripts import local_model
 from scripts.console import say
 from scripts.local_model import cache
-from scripts.serve import HOST, READY_SECONDS, ServeError, Server, end_on_signals, free_port, require_free, serve
+from scripts.serve import (
+    HOST,
+    READY_SECONDS,
+    ServeError,
+    Server,
+    end_on_signals,
+    free_port,
+    port_number,
+    require_free,
+    serve,
+)
 from scripts.stage import KEPT_SUFFIXES, ROOT
 
 MODEL = "EDGE_AGENT_MODEL"
@@ -36,7 +46,7 @@ WITH_LOCAL_MODEL = {"EDGE_AGENT_STALL_TIMEOUT": "600", "EDGE_AGENT_CONTEXT_WINDO
 def main() -> None:
     """Serve until Ctrl-C or SIGTERM; end with a message and 1 when something cannot be had."""
     parser = argparse.ArgumentParser(description="Serve the agent in the real Workers runtime.")
-    parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--port", type=port_number, default=8787)
     parser.add_argument("--state", type=Path, default=ROOT / ".edge-agent" / "state")
     options = parser.parse_args()
     end_on_signals()

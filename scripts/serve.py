@@ -160,12 +160,17 @@ def serve(
 @contextmanager
 def _alone_with(state: Path) -> Generator[None]:
     """Raise `ServeError` while another process serves this state: two runtimes would write to the same databases."""
-    state.mkdir(parents=True, exist_ok=True)
-    with (state / "lock").open("w") as lock:
+    elsewhere = "take another one: STATE=folder make dev (or --state)"
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        lock = (state / "lock").open("w")
+    except OSError as error:
+        raise ServeError(f"the folder {state} cannot be written to ({error.strerror}); {elsewhere}") from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ServeError(f"{state} is in use by another server; take another one: STATE=folder make dev") from None
+            raise ServeError(f"the folder {state} is in use by another server; {elsewhere}") from None
         yield
 
 
@@ -198,6 +203,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def port_number(text: str) -> int:
+    """Return the port that a command line names, for argparse."""
+    if text.isdecimal() and int(text) < 65536:  # noqa: PLR2004 - ports have 16 bits
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1 to 65535, e.g. PORT=8788 make dev")
 
 
 def require_free(port: int, grace: float = FREED_SECONDS) -> None:
@@ -290,7 +302,7 @@ def _get(url: str, timeout: float) -> tuple[int, str]:
 def main() -> None:
     """Serve by hand until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(description="Serve the Worker in workerd.")
-    parser.add_argument("--port", type=int, default=8787)
+    parser.add_argument("--port", type=port_number, default=8787)
     parser.add_argument("--state", type=Path, default=Path(".edge-agent/state"))
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--live", action="store_true", help="reload when a source changes")

@@ -1,6 +1,7 @@
 """`make dev`: what it passes on to the Worker and what it says instead of starting. The clock of the first agent."""
 
 import socket
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ def test_a_port_that_is_taken_is_refused_with_the_way_to_another() -> None:
         with pytest.raises(serve.ServeError, match=rf"port {port} is taken .*PORT={port + 1} make dev"):
             serve.require_free(port, grace=0.0)
     serve.require_free(port)
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "65536", ""])
+def test_what_is_no_port_is_refused_with_one_that_is(text: str) -> None:
+    assert serve.port_number("8788") == 8788
+    with pytest.raises(ArgumentTypeError, match=r"is no port: .* PORT=8788 make dev"):
+        serve.port_number(text)
+
+
+def test_a_state_that_cannot_be_written_to_is_refused_with_the_way_to_another(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = r"file/state cannot be written to \(Not a directory\); take another one: STATE=folder make dev"
+    with pytest.raises(serve.ServeError, match=told), serve.serve(state=tmp_path / "file" / "state"):
+        pass
 
 
 def test_an_edit_is_seen_whatever_its_time(tmp_path: Path) -> None:
