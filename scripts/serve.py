@@ -188,8 +188,8 @@ def _ended_with_us(server: Server) -> Generator[None]:
 
 
 def python_fault(log: str) -> str:
-    """Return the last error in a log of wrangler that kept the Worker from being loaded, in a line; else nothing."""
-    found = re.findall(r"((?:^ {4}.+\n)+)^  (\S.*)\n\s*\n {4}at ", log, re.MULTILINE)
+    """Return the last error in a log of wrangler that kept the Worker from being loaded, and where; else nothing."""
+    found = re.findall(r"((?:^ {4}.+\n)+)^  (\S.*(?:\n  \S.*)*)\n\s*\n {4}at ", log, re.MULTILINE)
     if not found:
         return ""
     frames, error = found[-1]

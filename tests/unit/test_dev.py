@@ -75,7 +75,9 @@ UNLOADED = """\
       skills=[Skill.from_dir(Path("skills"))],
     File "/session/metadata/edge_agent/core/skills.py", line 198, in _text_of
       raise ConfigError(fault) from error
-  edge_agent.core.errors.ConfigError: SKILL.md cannot be read
+  edge_agent.core.errors.ConfigError: SKILL.md cannot be read. Example: ---
+  name: invoice-check
+  ---
 
     at null.<anonymous> (pyodideRuntime-internal:pyodide.asm:1:569084) in new_error
 
@@ -83,9 +85,10 @@ If you think this is a bug then please create an issue
 """
 
 
-def test_what_keeps_the_worker_from_being_loaded_is_told_in_a_line_with_the_users_own_place() -> None:
-    why = "src/agents.py:35: edge_agent.core.errors.ConfigError: SKILL.md cannot be read"
-    assert serve.python_fault(UNLOADED) == f"==> the Worker cannot be loaded: {why}"
+def test_what_keeps_the_worker_from_being_loaded_is_told_with_the_users_own_place() -> None:
+    why = "SKILL.md cannot be read. Example: ---\n  name: invoice-check\n  ---"
+    told = f"==> the Worker cannot be loaded: src/agents.py:35: edge_agent.core.errors.ConfigError: {why}"
+    assert serve.python_fault(UNLOADED) == told
     assert serve.python_fault("[wrangler:info] GET /healthz 200 OK (48ms)\n") == ""
 
 
