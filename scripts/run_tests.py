@@ -9,14 +9,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-RUNTIME = ("tests/workerd", "tests/mcp", "tests/browser")
+RUNTIME = ("tests/workerd", "tests/mcp")
 
 
 def main(arguments: list[str]) -> int:
     """Return the exit status."""
     if arguments:
         return _pytest(*arguments).wait()
-    print(f"the tests of {', '.join(RUNTIME)} run beside the others and are shown at the end", flush=True)
+    print(f"the tests of {' and '.join(RUNTIME)} run beside the others and are shown at the end", flush=True)
     runtime = _pytest(*RUNTIME, stdout=subprocess.PIPE)
     others = _pytest(*(f"--ignore={folder}" for folder in RUNTIME))
     told, _ = runtime.communicate()
