@@ -65,9 +65,11 @@ class EventStream:
 
     def _look(self) -> None:
         """One timer for all of the stream, set anew to when the present silence will have lasted too long."""
-        if self._waiting is not None and self._loop.time() >= self._given + QUIET_SECONDS:
+        now = self._loop.time()
+        silent = now >= self._given + QUIET_SECONDS
+        if silent and self._waiting is not None:
             self.write(STILL_THERE)
-        again = max(self._given + QUIET_SECONDS, self._loop.time() + 1)
+        again = (now if silent else self._given) + QUIET_SECONDS
         self._timer = self._loop.call_at(again, self._look)
 
     def _gone(self, reason: Any = None) -> None:  # noqa: ARG002  (the platform passes it)
