@@ -82,8 +82,6 @@ class Run(DurableObject):
                     text += delta.get("content") or ""
                     call = self._called(call, delta)
                     self._broadcast(delta)
-            if ended and not pieces:
-                break
         taken.destroy()
         return text, call
 
